@@ -1,0 +1,21 @@
+"""The exceptions a user can meet: each message says what was expected, what came, and the remedy."""
+
+
+class AdjointError(Exception):
+    """Base class of every error raised on purpose by this library."""
+
+
+class InputError(AdjointError, ValueError):
+    """An argument of a call is wrong: shape, dtype, value, layer name, mode or index."""
+
+
+class UnsupportedLayer(AdjointError, TypeError):
+    """The model holds a layer whose exact equivalent over [x; x_b] is not known."""
+
+
+class TooLarge(AdjointError, MemoryError):
+    """A dense result would exceed the memory budget; the message holds its size."""
+
+
+class DataError(AdjointError, OSError):
+    """A data file is missing, truncated, corrupted or not the file it claims to be."""

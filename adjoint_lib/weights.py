@@ -1,0 +1,141 @@
+"""Model weights as plain arrays: one ``.npz`` file, and a ``.json`` beside it saying whence.
+
+The arrays are keyed by layer and variable (``conv0/kernel``, ``bn0/gamma``, ...), so a file can be
+read without Keras and outlives its versions. The ``.json`` holds at least ``sha256``, the digest of
+the ``.npz``. Nothing in either file is executable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from adjoint_lib.errors import DataError, InputError
+
+
+def save_weights(model: keras.Model, path: str | Path, provenance: dict | None = None) -> str:
+    """Writes every weight of ``model`` to ``path`` and returns the file's sha256.
+
+    With ``provenance`` (anything JSON can hold: recipe, accuracy, seed, ...), also writes it, with
+    ``sha256`` added, to the ``.json`` file beside. Equal weights give equal bytes. Each file
+    appears whole or not at all.
+    """
+    path = _npz(path)
+    arrays = {key: _array(variable) for key, variable in _variables(model).items()}
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with open(partial, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    digest = _sha256(path)
+    if provenance is not None:
+        partial.write_text(json.dumps({**provenance, "sha256": digest}, indent=2) + "\n")
+        os.replace(partial, path.with_suffix(".json"))
+    return digest
+
+
+def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None) -> None:
+    """Sets every weight of ``model`` from the file at ``path``.
+
+    ``sha256``: the digest the file must have; checked before anything in it is read. The file must
+    hold exactly the model's arrays, in the model's shapes; otherwise an error lists what differs
+    and the model is left as it was. Values are cast to the model's own dtype.
+    """
+    path = _npz(path)
+    if not path.is_file():
+        raise DataError(f"No weights file at {path}. Check the path, or train and save one there.")
+    if sha256 is not None and (found := _sha256(path)) != sha256:
+        raise DataError(
+            f"{path} is not the file it should be: expected sha256 {sha256}, found {found}. "
+            "Restore the file from the repository, or download it again."
+        )
+    arrays, variables = _read(path), _variables(model)
+    problems = [
+        f"missing: {key} {tuple(v.shape)}" for key, v in variables.items() if key not in arrays
+    ]
+    problems += [
+        f"not in the model: {key} {a.shape}" for key, a in arrays.items() if key not in variables
+    ]
+    for key in variables.keys() & arrays.keys():
+        array, shape = arrays[key], tuple(variables[key].shape)
+        if array.shape != shape:
+            problems.append(f"wrong shape: {key} is {array.shape}, expected {shape}")
+        elif array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            problems.append(f"not finite numbers: {key} ({array.dtype})")
+    if problems:
+        raise InputError(
+            f"The arrays in {path} do not fit model {model.name!r}:\n  "
+            + "\n  ".join(sorted(problems))
+            + "\nLoad them into the model they were saved from (same architecture and classes)."
+        )
+    for key, variable in variables.items():
+        variable.assign(arrays[key])
+
+
+def provenance(path: str | Path) -> dict:
+    """What the ``.json`` beside the weights file ``path`` says; holds at least ``sha256``."""
+    note = _npz(path).with_suffix(".json")
+    try:
+        content = json.loads(note.read_text())
+    except FileNotFoundError as error:
+        raise DataError(
+            f"No provenance file {note}: weights whose origin is recorded have one beside them. "
+            "Restore it, or load the weights by their path alone."
+        ) from error
+    except ValueError as error:
+        raise DataError(f"{note} is not valid JSON ({error}). Restore the file.") from error
+    if not isinstance(content, dict) or not isinstance(content.get("sha256"), str):
+        raise DataError(f'{note} should be a JSON object with a "sha256" entry. Restore the file.')
+    return content
+
+
+def _npz(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise InputError(f"A weights file ends in .npz, but the path given is {path}.")
+    return path
+
+
+def _variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """The weights of ``model`` by the key they have in a file."""
+    variables = {variable.path: variable for variable in model.weights}
+    if not model.built or len(variables) != len(model.weights):
+        raise InputError(
+            f"Model {model.name!r} needs to be built, and its layers to have different names, for "
+            f"its weights to be named: it has {len(model.weights)} weights under "
+            f"{len(variables)} names."
+        )
+    return variables
+
+
+def _array(variable: keras.Variable) -> np.ndarray:
+    """The variable's value; float types that plain NumPy lacks (bfloat16) as float32, exactly."""
+    array = np.asarray(keras.ops.convert_to_numpy(variable))
+    return array if array.dtype.kind in "fiu" else array.astype(np.float32)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged:
+            raise zipfile.BadZipFile(f"checksum of {damaged} differs")
+        with np.load(path) as file:
+            return {key: np.asarray(file[key]) for key in file.files}
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise DataError(
+            f"{path} is not a readable .npz file of plain arrays ({error}). It may be truncated or "
+            "of another format; save or download it again."
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,78 @@
+# The book and its library. `make` alone lists the targets.
+#
+# Each target first brings $(VENV) up to date: it is made when it is missing or was made by another
+# version of Python, and packages are installed when the files that name them have changed.
+
+PYTHON ?= python3
+VENV ?= .venv
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+BIN := $(VENV)/bin
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+VENV_MADE := $(VENV)/.made-by-python-$(VERSION)
+DEV_READY := $(VENV)/.ready-dev
+LAB_READY := $(VENV)/.ready-lab
+BENCH_READY := $(VENV)/.ready-bench
+NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help book test lab bench clean distclean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV))."
+
+book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
+	$(BIN)/jupyter-book build -W -n --keep-going .
+	@echo "The book is at _build/html/index.html"
+
+test: $(DEV_READY)  ## check style and spelling, run every test and every notebook
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+	$(BIN)/python -m pytest -q
+	$(if $(NOTEBOOKS),$(BIN)/python -m pytest -q --nbval-lax --nbval-current-env $(NOTEBOOKS))
+
+lab: $(LAB_READY)  ## open the chapters in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=book
+
+bench: $(BENCH_READY)  ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the built book, packages and caches
+	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis
+	find adjoint_lib tests benchmarks book -type d \
+		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+distclean: clean  ## also remove the virtual environment
+	rm -rf $(VENV)
+
+# Making the environment clears it, so whatever was installed by another Python goes with it.
+$(VENV_MADE):
+	@$(PYTHON) -c '' || { echo "Python was not found as '$(PYTHON)'." \
+		"Install Python 3.10 or later, or name it: make PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
+		"Python 3.10 or later is needed, but '$(PYTHON)' is Python $(VERSION)." \
+		"Name a later one: make PYTHON=python3.x"; exit 1; }
+	@echo "Making $(VENV) with Python $(VERSION)."
+	@$(PYTHON) -m venv --clear $(VENV) || { echo "Python's venv module did not work." \
+		"On Debian and Ubuntu, install the package python3-venv."; exit 1; }
+	@touch $@
+
+$(DEV_READY): $(VENV_MADE) requirements.txt pyproject.toml
+	@echo "Installing requirements.txt into $(VENV) (about 600 MB to download the first time)."
+	@$(BIN)/python -m pip install -q -r requirements.txt
+	@touch $@
+
+$(LAB_READY): $(DEV_READY)
+	@echo "Installing JupyterLab into $(VENV)."
+	@$(BIN)/python -m pip install -q -e '.[lab]'
+	@touch $@
+
+$(BENCH_READY): $(VENV_MADE) benchmarks/requirements.txt pyproject.toml
+	@echo "Installing benchmarks/requirements.txt into $(VENV)."
+	@$(BIN)/python -m pip install -q -r benchmarks/requirements.txt
+	@touch $@

@@ -1,5 +1,6 @@
 """The three networks against the paper's appendix tables, transcribed here row by row."""
 
+import itertools
 import json
 
 import keras
@@ -102,7 +103,7 @@ def layers_of(model, kind):
 
 
 def assert_chain(model, names):
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in itertools.pairwise(names):
         assert model.get_layer(after).input is model.get_layer(before).output, (before, after)
 
 
@@ -367,9 +368,9 @@ def test_bad_arguments():
         models.vgg7(seed=-1)
     with pytest.raises(InputError, match="classes"):
         models.vgg7(classes=0)
-    with pytest.raises(InputError, match="10 classes.*classes=100"):
+    with pytest.raises(InputError, match=r"10 classes.*classes=100"):
         models.vgg7(classes=100, weights="cifar10")
-    with pytest.raises(InputError, match="'cifar10' or 'cifar100'.*'imagenet'"):
+    with pytest.raises(InputError, match=r"'cifar10' or 'cifar100'.*'imagenet'"):
         models.vgg7(weights="imagenet")
     with pytest.raises(InputError, match=r"PadChannels\(2\).*3"):
         layers.PadChannels(2)(np.zeros((1, 4, 4, 3), "float32"))

@@ -1,4 +1,4 @@
-"""The exceptions a user can meet: each message says what was expected, what came, and the remedy."""
+"""The exceptions a user can meet: each says what was expected, what came, and the remedy."""
 
 
 class AdjointError(Exception):

@@ -1,0 +1,162 @@
+"""Keras activations as piecewise-linear primitives, and the constants they put into x_b.
+
+An activation with intercepts (ReLU6, hard tanh, hard sigmoid, a ReLU with a threshold) is not
+homogeneous in its pre-activation h alone: sigma(kh) != k sigma(h). It is homogeneous in h *and* its
+constants taken together, so the constants become inputs of their own, and the identity
+F(v) = J(v) v holds again. `PIECEWISE` maps the name of a Keras activation to such a primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib.primitives import Activation
+
+Constants = tuple[float, ...]
+Lowered = tuple[Activation, Constants]  # the primitive, and its constants: entries of x_b
+
+
+def relu(
+    negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
+) -> Lowered:
+    """The ReLU family of `keras.layers.ReLU`: leak, ceiling and threshold in any combination."""
+    if max_value is None and threshold == 0:
+        return leaky_relu(negative_slope)
+    if max_value is None:
+        return thresholded_relu(negative_slope, threshold)
+    if threshold >= max_value:
+        return switched_relu(negative_slope, max_value, threshold)
+    return clipped_relu(negative_slope, max_value, threshold)
+
+
+def leaky_relu(negative_slope: float = 0.2) -> Lowered:
+    """max(h, 0) + a min(h, 0); a = 0 is the plain ReLU.
+
+    TensorFlow keeps the leak as a float32 attribute even for float64 tensors: 0.1 is 0.100000001.
+    """
+    leak = float(np.float32(negative_slope))
+    function = tf.nn.relu if leak == 0 else lambda h: tf.nn.leaky_relu(h, leak)
+    return Activation(function, np.array([leak, 1.0])), ()
+
+
+def prelu(alpha: np.ndarray) -> Lowered:
+    """A leak learned for each channel or entry; alpha broadcasts against h."""
+    alpha = np.asarray(alpha, float)
+
+    def function(h: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(h) - tf.cast(alpha, h.dtype) * tf.nn.relu(-h)
+
+    return Activation(function, np.stack([alpha, np.ones_like(alpha)])), ()
+
+
+def thresholded_relu(leak: float, threshold: float) -> Lowered:
+    """h above the threshold t, leak * (h - t) below; constant: t."""
+
+    def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+        return tf.where(h > t, h, leak * (h - t))
+
+    return (
+        Activation(function, np.array([leak, 1.0]), ((1.0,),), ((-leak,), (0.0,))),
+        (threshold,),
+    )
+
+
+def clipped_relu(leak: float, ceiling: float, threshold: float) -> Lowered:
+    """A thresholded ReLU with a ceiling above it; ReLU6 is (0, 6, 0). Constants: ceiling, t."""
+    if threshold == 0:
+
+        def function(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
+            return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
+
+        breakpoints, intercepts = ((0.0,), (1.0,)), ((0.0,), (0.0,), (1.0,))
+        constants: Constants = (ceiling,)
+    else:
+
+        def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+            return tf.where(h > t, tf.minimum(h, top), leak * (h - t))
+
+        breakpoints, intercepts = ((0.0, 1.0), (1.0, 0.0)), ((0.0, -leak), (0.0, 0.0), (1.0, 0.0))
+        constants = (ceiling, threshold)
+    return Activation(function, np.array([leak, 1.0, 0.0]), breakpoints, intercepts), constants
+
+
+def switched_relu(leak: float, ceiling: float, threshold: float) -> Lowered:
+    """A ceiling at or below the threshold: a jump from leak to ceiling. Constants: ceiling, t."""
+
+    def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+        return tf.where(h > t, tf.broadcast_to(top, tf.shape(h)), leak * (h - t))
+
+    activation = Activation(
+        function, np.array([leak, 0.0]), ((0.0, 1.0),), ((0.0, -leak), (1.0, 0.0))
+    )
+    return activation, (ceiling, threshold)
+
+
+def hard_tanh() -> Lowered:
+    """h clipped to [-1, 1]; constants: -1 and 1."""
+
+    def function(h: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> tf.Tensor:
+        return tf.clip_by_value(h, low, high)
+
+    return (
+        Activation(
+            function,
+            np.array([0.0, 1.0, 0.0]),
+            ((1.0, 0.0), (0.0, 1.0)),
+            ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0)),
+        ),
+        (-1.0, 1.0),
+    )
+
+
+def hard_sigmoid() -> Lowered:
+    """h/6 + 1/2 clipped to [0, 1]; constant: 1/2."""
+    return ramp_to_one(slope=1 / 6)
+
+
+def sparse_sigmoid() -> Lowered:
+    """(h + 1)/2 clipped to [0, 1]; constant: 1/2."""
+    return ramp_to_one(slope=1 / 2)
+
+
+def ramp_to_one(slope: float) -> Lowered:
+    """slope * h + 1/2 clipped to [0, 1]; constant: 1/2."""
+
+    def function(h: tf.Tensor, half: tf.Tensor) -> tf.Tensor:
+        return tf.clip_by_value(slope * h + half, tf.zeros_like(half), 2 * half)
+
+    edge = 1 / slope  # slope * h = +-1/2 at h = +-edge * (the constant 1/2)
+    return (
+        Activation(
+            function, np.array([0.0, slope, 0.0]), ((-edge,), (edge,)), ((0.0,), (1.0,), (2.0,))
+        ),
+        (0.5,),
+    )
+
+
+def soft_shrink(threshold: float = 0.5) -> Lowered:
+    """h moved towards 0 by t, and 0 within [-t, t]; constant: t."""
+
+    def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(h - t) - tf.nn.relu(-h - t)
+
+    return (
+        Activation(
+            function, np.array([1.0, 0.0, 1.0]), ((-1.0,), (1.0,)), ((1.0,), (0.0,), (-1.0,))
+        ),
+        (threshold,),
+    )
+
+
+PIECEWISE: dict[str, Callable[[], Lowered]] = {
+    "relu": relu,
+    "relu6": lambda: relu(max_value=6.0),
+    "leaky_relu": leaky_relu,
+    "hard_tanh": hard_tanh,
+    "hard_sigmoid": hard_sigmoid,
+    "sparse_sigmoid": sparse_sigmoid,
+    "soft_shrink": soft_shrink,
+}

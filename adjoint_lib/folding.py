@@ -1,0 +1,100 @@
+"""Folding: batch normalisation and multipliers disappear into kernels and biases.
+
+`batch_norm` is the paper's Eq. (BN_reduced): BN is a scale followed by a bias. `fold` then moves
+every scale into the kernel before it, where nothing else reads that kernel's output:
+
+    conv -> scale          becomes  conv with w' = w * scale
+    (h + b) -> scale       becomes  scale * h + b' with b' = b * scale
+    scale -> scale         becomes  one scale
+    (h + b1) + b2          becomes  h + (b1 + b2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from adjoint_lib.graph import Graph, Node, Source
+from adjoint_lib.primitives import Kernel, Scale
+
+
+def batch_norm(
+    gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """BN(c) = scale * c + bias: returns (scale, bias), computed in float64.
+
+    scale = gamma / sqrt(variance + epsilon), bias = beta - scale * mean.
+    """
+    gamma, beta, mean, variance = (np.asarray(p, float) for p in (gamma, beta, mean, variance))
+    scale = gamma / np.sqrt(variance + epsilon)
+    return scale, beta - scale * mean
+
+
+def fold(graph: Graph) -> Graph:
+    """The graph with every scale moved into the kernel before it, neighbouring biases merged."""
+    readers = graph.consumers()
+    folded = Graph()
+    moved: dict[int, int] = {}
+    private: set[int] = set()  # nodes of `folded` that have a single reader, so they may be changed
+    for number, node in enumerate(graph.nodes):
+        inputs = tuple(moved[i] for i in node.inputs)
+        new = _emit(folded, replace(node, inputs=inputs), private)
+        moved[number] = new
+        if readers[number] == 1:
+            private.add(new)
+        else:
+            private.discard(new)
+    folded.outputs = [moved[o] for o in graph.outputs]
+    return folded.pruned()
+
+
+def _emit(graph: Graph, node: Node, private: set[int]) -> int:
+    """Append `node`, or change what is before it to the same effect; returns where its value is."""
+    if isinstance(node.primitive, Scale) and node.inputs[0] in private:
+        return _emit_scale(graph, node, private)
+    graph.nodes.append(node)
+    last = len(graph.nodes) - 1
+    if graph.bias_of(last) is not None and node.inputs[0] in private:
+        return _merge_biases(graph, last)
+    return last
+
+
+def _emit_scale(graph: Graph, node: Node, private: set[int]) -> int:
+    """Append a scale whose input nobody else reads."""
+    before = node.inputs[0]
+    factor = node.primitive.factor
+    earlier = graph.nodes[before]
+    if isinstance(earlier.primitive, Kernel) and _is_per_channel(factor):
+        graph.nodes[before] = replace(
+            earlier, primitive=earlier.primitive.scaled(factor.reshape(-1))
+        )
+        return before
+    if isinstance(earlier.primitive, Scale):
+        merged = Scale(earlier.primitive.factor * factor)
+        graph.nodes[before] = replace(earlier, primitive=merged)
+        return before
+    bias = graph.bias_of(before)
+    if bias is not None:
+        h = _emit(graph, replace(node, inputs=earlier.inputs[:1]), private)
+        return graph.bias(bias.name, h, bias.source.values * factor, bias.source.origin)
+    graph.nodes.append(node)
+    return len(graph.nodes) - 1
+
+
+def _merge_biases(graph: Graph, last: int) -> int:
+    """(h + b1) + b2, just appended, as h + (b1 + b2); anything else stays."""
+    second, before = graph.bias_of(last), graph.nodes[last].inputs[0]
+    first = graph.bias_of(before)
+    if first is None:
+        return last
+    source: Source = second.source
+    name = f"{first.name}+{second.name}"
+    origin = f"{first.source.origin}; {source.origin}"
+    h = graph.nodes[before].inputs[0]
+    return graph.bias(name, h, first.source.values + source.values, origin)
+
+
+def _is_per_channel(factor: np.ndarray) -> bool:
+    """Whether the factor differs at most along the last axis, the channels."""
+    return factor.size == 1 or factor.size == factor.shape[-1]

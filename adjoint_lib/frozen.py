@@ -1,0 +1,222 @@
+"""The frozen network: at a fixed activation pattern the whole network is one linear operator J.
+
+`Frozen.push` reads J as a tangent (all layers at once), `Frozen.pull` reads it as an adjoint (from
+one layer back to [x; x_b]). Everything else in the library, the five modes and the verification,
+is written in terms of these two: this is the seam for a faster engine.
+
+A tangent that is zero for all rows is never computed: it is ``None``. So a bias direction costs
+nothing before its own layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib.graph import IMAGE, Node
+from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
+
+if TYPE_CHECKING:
+    from adjoint_lib.topology import EquivalentNet, Layer
+
+ROWS = 128  # directions in one push, cotangents in one pull: enough to fill the cores
+WORKSPACE = 2**28  # bytes of live tensors that one push or pull may hold
+
+
+def evaluate(nodes: list[Node], starts: dict[int, tf.Tensor], until: int) -> list[tf.Tensor]:
+    """The value reading: what each node computes from these sources, by TensorFlow's own layers."""
+    values: list[tf.Tensor] = []
+    for number, node in enumerate(nodes[: until + 1]):
+        if node.primitive is None:
+            values.append(starts[number])
+        else:
+            values.append(node.primitive.value(*(values[i] for i in node.inputs)))
+    return values
+
+
+class Frozen:
+    """J of an equivalent network at k [x; x_b], for one image or a batch of them.
+
+    Attributes:
+        net: the network.
+        images: (P, *input_shape), the images x.
+        patterns: one pattern for each node (None where the node is linear anyway).
+    """
+
+    def __init__(
+        self, net: EquivalentNet, images: tf.Tensor, patterns: list[Pattern], nodes: list[Node]
+    ):
+        self.net = net
+        self.images = images
+        self.patterns = patterns
+        self.nodes = nodes
+
+    def row(self, index: int) -> Frozen:
+        """The operator of one image of the batch."""
+        if self.images.shape[0] == 1:
+            return self
+        patterns = map_pattern(lambda p: p[index : index + 1], self.patterns)
+        return Frozen(self.net, self.images[index : index + 1], patterns, self.nodes)
+
+    def absolute(self) -> Frozen:
+        """The network on absolute values, in float64: its tangent along |v| is the scale A."""
+        wide = self.net.astype("float64")
+        nodes = [n if n.primitive is None else _with(n, n.primitive.absolute()) for n in wide.nodes]
+        patterns = map_pattern(
+            lambda p: tf.abs(tf.cast(p, tf.float64)) if is_float_array(p) else p, self.patterns
+        )
+        return Frozen(wide, tf.cast(self.images, tf.float64), patterns, nodes)
+
+    # -------------------------------------------------------------- the two linear readings
+
+    def push(
+        self, starts: dict[int, tf.Tensor], wanted: Iterable[int]
+    ) -> Iterator[tuple[int, tf.Tensor | None]]:
+        """Tangent reading: J dv at the `wanted` nodes, in their order in the graph.
+
+        Args:
+            starts: tangents (n, *shape) of some sources; the others are zero.
+            wanted: node numbers.
+
+        Yields:
+            (node number, tangent (n, *shape) or None where it is zero).
+        """
+        wanted = set(wanted)
+        plan = self.net.plan(frozenset(wanted))
+        tangents: dict[int, tf.Tensor | None] = {}
+        for number, finished in plan:
+            node = self.nodes[number]
+            if node.primitive is None:
+                tangents[number] = starts.get(number)
+            else:
+                tangents[number] = self._push_node(number, [tangents[i] for i in node.inputs])
+            if number in wanted:
+                yield number, tangents[number]
+            for old in finished:
+                del tangents[old]
+
+    def _push_node(self, number: int, inputs: list[tf.Tensor | None]) -> tf.Tensor | None:
+        known = [t for t in inputs if t is not None]
+        if not known:
+            return None
+        node = self.nodes[number]
+        if len(known) < len(inputs) and not isinstance(node.primitive, Sum):
+            rows = tf.shape(known[0])[0]
+            shapes = [self.nodes[i].shape for i in node.inputs]
+            inputs = [
+                tf.zeros((rows, *shape), known[0].dtype) if t is None else t
+                for t, shape in zip(inputs, shapes, strict=True)
+            ]
+        return node.primitive.push(self.patterns[number], *inputs)
+
+    def pull(self, number: int, cotangent: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Adjoint reading: J* g from one node back to the input.
+
+        Args:
+            number: the node whose value g weighs.
+            cotangent: g, shape (n, *shape).
+
+        Returns:
+            (n, *input_shape) and (n, d_b): the parts of J* g in the image and in x_b.
+        """
+        cotangents: dict[int, tf.Tensor] = {number: cotangent}
+        found: dict[int, tf.Tensor] = {}
+        for at in range(number, -1, -1):
+            if at not in cotangents:
+                continue
+            g, node = cotangents.pop(at), self.nodes[at]
+            if node.primitive is None:
+                found[at] = g
+                continue
+            for i, part in zip(node.inputs, node.primitive.pull(self.patterns[at], g), strict=True):
+                cotangents[i] = cotangents[i] + part if i in cotangents else part
+        return self._gather(found, tf.shape(cotangent)[0])
+
+    def _gather(self, found: dict[int, tf.Tensor], rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The cotangents of the sources as (image, x_b); a source not reached gets zeros."""
+        dtype = self.net.dtype
+
+        def part(number: int, shape: tuple[int, ...]) -> tf.Tensor:
+            g = found.get(number)
+            return tf.zeros((rows, *shape), dtype) if g is None else tf.reshape(g, (rows, *shape))
+
+        sizes = [(s.node, (s.size,)) for s in self.net.sources]
+        empty = [tf.zeros((rows, 0), dtype)]
+        return part(IMAGE, self.net.input_shape), tf.concat([part(*s) for s in sizes] or empty, 1)
+
+    # -------------------------------------------------------------- directions
+
+    def along(self, dx: tf.Tensor, dx_b: tf.Tensor) -> dict[int, tf.Tensor]:
+        """Tangents of the sources for directions dx (n, *input_shape) and dx_b (n, d_b)."""
+        starts = {IMAGE: dx}
+        for s in self.net.sources:
+            starts[s.node] = tf.reshape(dx_b[:, s.start : s.stop], (-1, *s.shape))
+        return starts
+
+    def basis(self, start: int, stop: int) -> dict[int, tf.Tensor]:
+        """Unit directions start..stop-1 of [x; x_b], as tangents of the sources they touch."""
+        directions = tf.range(start, stop)
+        size = math.prod(self.net.input_shape)
+        parts = [(IMAGE, 0, size, self.net.input_shape)]
+        parts += [(s.node, size + s.start, s.size, s.shape) for s in self.net.sources]
+        return {
+            node: tf.reshape(
+                tf.one_hot(directions - first, length, dtype=self.net.dtype), (-1, *shape)
+            )
+            for node, first, length, shape in parts
+            if first < stop and start < first + length
+        }
+
+    def chunks(self, layers: Iterable[Layer], rows: int | None = None) -> Iterator[tuple[int, int]]:
+        """[start, stop) ranges that cover the directions which can reach any of these layers."""
+        wanted = frozenset(layer.number for layer in layers)
+        rows = rows or self.net.rows(wanted)
+        image = math.prod(self.net.input_shape)
+        reached = [image + s.stop for s in self.net.sources if s.node < max(wanted)]
+        for first, last in ((0, image), (image, max(reached, default=image))):
+            for start in range(first, last, rows):
+                yield start, min(start + rows, last)
+
+    def hypersurfaces(
+        self, layers: Iterable[Layer] | None = None, rows: int | None = None
+    ) -> Iterator[tuple[Layer, int, tf.Tensor]]:
+        """Stream the hypersurfaces H of all units of these layers (RM2; RM0 for dense layers).
+
+        Yields:
+            (layer, start, block): block (n, *layer.shape) holds rows start..start+n-1 of H, which
+            has shape (d_in, *layer.shape). Rows that are never yielded are zero.
+        """
+        layers = list(self.net.layers if layers is None else layers)
+        by_number = {layer.number: layer for layer in layers}
+        for start, stop in self.chunks(layers, rows):
+            for number, block in self.push(self.basis(start, stop), by_number):
+                if block is not None:
+                    yield by_number[number], start, block
+
+    @property
+    def v(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """[x; x_b] itself: images (P, *input_shape) and x_b (P, d_b)."""
+        x_b = tf.constant(self.net.x_b, self.net.dtype)
+        return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
+
+
+def _with(node: Node, primitive) -> Node:
+    return Node(node.name, node.shape, node.inputs, primitive, node.source)
+
+
+def live_entries(nodes: list[Node], plan: list[tuple[int, list[int]]]) -> int:
+    """The largest number of entries a push holds at once for each row."""
+    held, most = 0, 1
+    for number, finished in plan:
+        held += math.prod(nodes[number].shape)
+        most = max(most, held)
+        held -= sum(math.prod(nodes[old].shape) for old in finished)
+    return most
+
+
+def itemsize(dtype: tf.DType) -> int:
+    return np.dtype(dtype.as_numpy_dtype).itemsize

@@ -1,0 +1,107 @@
+"""The equivalent network as a graph: sources (the image, slices of x_b) and frozen-linear nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adjoint_lib.primitives import Primitive, Sum
+
+Shape = tuple[int, ...]
+IMAGE = 0  # the image is always the first node
+
+
+@dataclass(frozen=True)
+class Source:
+    """A part of v = [x; x_b]: the image itself (`values` is None), a bias or constants."""
+
+    name: str
+    origin: str
+    shape: Shape
+    values: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A source, or a primitive applied to earlier nodes. `shape` is that of one row."""
+
+    name: str
+    shape: Shape
+    inputs: tuple[int, ...] = ()
+    primitive: Primitive | None = None
+    source: Source | None = None
+
+
+@dataclass
+class Graph:
+    """Nodes in an order in which each comes after its inputs, and which of them are outputs."""
+
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def image(self, shape: Shape) -> int:
+        """Add the image; it must be the first node."""
+        return self._append(Node("image", shape, source=Source("image", "the input x", shape)))
+
+    def add(self, name: str, primitive: Primitive, inputs: Iterable[int], shape: Shape) -> int:
+        """Add a primitive; returns the new node's number."""
+        return self._append(Node(name, tuple(shape), tuple(inputs), primitive))
+
+    def source(self, name: str, origin: str, values: np.ndarray) -> int:
+        """Add a slice of x_b with these values, of any shape that broadcasts where it is read."""
+        values = np.asarray(values, float)
+        return self._append(
+            Node(name, values.shape, source=Source(name, origin, values.shape, values))
+        )
+
+    def bias(self, name: str, h: int, values: np.ndarray, origin: str) -> int:
+        """Add h + b, with b a new slice of x_b; its values broadcast against one row of h."""
+        shape = self.nodes[h].shape
+        b = self.source(name, origin, self.aligned(values, h))
+        total = Sum((1.0, 1.0), (shape, self.nodes[b].shape))
+        return self.add(name, total, (h, b), shape)
+
+    def aligned(self, values: np.ndarray, h: int) -> np.ndarray:
+        """The values with as many axes as node h, so that rows do not mix with entries."""
+        values = np.asarray(values, float)
+        return values.reshape((1,) * (len(self.nodes[h].shape) - values.ndim) + values.shape)
+
+    def bias_of(self, number: int) -> Node | None:
+        """The source b if this node is h + b, otherwise None."""
+        node = self.nodes[number]
+        if not isinstance(node.primitive, Sum) or len(node.inputs) != 2:
+            return None
+        b = self.nodes[node.inputs[1]]
+        plain = (
+            node.primitive.coefficients == (1.0, 1.0)
+            and node.shape == self.nodes[node.inputs[0]].shape
+        )
+        return b if plain and b.source is not None and b.source.values is not None else None
+
+    def consumers(self) -> Counter[int]:
+        """How many times each node is read, counting the outputs."""
+        counts = Counter(self.outputs)
+        for node in self.nodes:
+            counts.update(node.inputs)
+        return counts
+
+    def pruned(self) -> Graph:
+        """The same graph without the nodes that no output needs; the image always stays."""
+        needed = {IMAGE, *self.outputs}
+        for number in reversed(range(len(self.nodes))):
+            if number in needed:
+                needed.update(self.nodes[number].inputs)
+        order = sorted(needed)
+        renamed = {old: new for new, old in enumerate(order)}
+        nodes = [
+            replace(self.nodes[old], inputs=tuple(renamed[i] for i in self.nodes[old].inputs))
+            for old in order
+        ]
+        return Graph(nodes, [renamed[o] for o in self.outputs])
+
+    def _append(self, node: Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1

@@ -1,0 +1,323 @@
+"""The five reconstruction modes RM0 ... RM4: lazy, indexable hypersurfaces H = J* w.
+
+The modes differ only in the cotangent they hand to the same J*. For a layer with kernel
+w[r1, r2, j, i] (in-channel j, out-channel i) and window positions s = (y, x):
+
+    RM4   one position s, one in-channel j, one out-channel i        H[y, x, j, i]
+    RM3   RM4 summed over s                                          H[j, i]
+    RM2   RM4 summed over j: the unit c[s, i]                        H[y, x, i]
+    RM1   RM4 summed over s and j                                    H[i]
+    RM0   a column of a dense layer                                  H[i]
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib.errors import InputError, TooLarge
+from adjoint_lib.frozen import itemsize
+
+if TYPE_CHECKING:
+    from adjoint_lib.frozen import Frozen
+    from adjoint_lib.topology import EquivalentNet, Layer
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Which of the paper's two sums a mode takes: over in-channels (merge), positions (pool)."""
+
+    name: str
+    merge: bool
+    pool: bool
+
+    def shape(self, layer: Layer) -> tuple[int, ...]:
+        """The axes of the mode's units: (y, x, j, i) without those that are summed."""
+        *positions, out = layer.shape
+        return (*(() if self.pool else positions), *(() if self.merge else (layer.channels,)), out)
+
+
+MODES = {
+    "RM0": Mode("RM0", merge=True, pool=False),
+    "RM1": Mode("RM1", merge=True, pool=True),
+    "RM2": Mode("RM2", merge=True, pool=False),
+    "RM3": Mode("RM3", merge=False, pool=True),
+    "RM4": Mode("RM4", merge=False, pool=False),
+}
+
+
+def mode_of(layer: Layer, name: str | None) -> Mode:
+    """The mode of this name, RM2 or RM0 by default, if it fits the layer."""
+    if name is None:
+        return MODES["RM0" if layer.modes == ("RM0",) else "RM2"]
+    if name not in MODES:
+        raise InputError(f"unknown mode {name!r}; expected one of {', '.join(MODES)}.")
+    if name not in layer.modes:
+        raise InputError(
+            f"mode {name} does not fit layer '{layer.name}' ({layer.kind}, units {layer.shape}); "
+            f"expected {' or '.join(layer.modes)}: RM0 is for dense layers, RM1 to RM4 for "
+            "convolutions."
+        )
+    return MODES[name]
+
+
+class Hypersurface:
+    """All hypersurfaces of one layer in one mode; computed when indexed.
+
+    ``H[index]`` takes ints and slices over the unit axes (for a batch, over the images first); the
+    d_in axis always stays whole. ``numpy.asarray(H)`` is the dense array of shape ``H.shape``.
+    """
+
+    def __init__(self, frozen: Frozen, layer: Layer, mode: Mode, single: bool, max_bytes: int):
+        self.frozen = frozen
+        self.layer = layer
+        self.mode = mode
+        self.single = single
+        self.max_bytes = max_bytes
+
+    @property
+    def net(self) -> EquivalentNet:
+        return self.frozen.net
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(d_in, *unit axes); a batch of N images has N in front."""
+        images = () if self.single else (self.frozen.images.shape[0],)
+        return (*images, self.net.d_in, *self.mode.shape(self.layer))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the dense array; nothing is allocated."""
+        return math.prod(self.shape) * itemsize(self.net.dtype)
+
+    def __getitem__(self, index) -> Units:
+        images, axes, kept = self._select(index)
+        count = len(images) * math.prod(len(a) for a in axes)
+        self._check_budget(count)
+        each = [self._compute(self.frozen.row(n), axes) for n in images]
+        rows = np.concatenate(each) if len(each) > 1 else each[0]
+        x = np.repeat(self.frozen.images.numpy()[images], count // len(images), axis=0)
+        return Units(self.net, rows, x, kept)
+
+    def at(self, units: np.ndarray) -> Units:
+        """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
+        units, shape = np.asarray(units), self.mode.shape(self.layer)
+        if not self.single:
+            raise InputError("expected a hypersurface of one image; index the batch instead.")
+        if units.dtype.kind not in "iu" or units.ndim != 2 or units.shape[1] != len(shape):
+            raise InputError(
+                f"expected integer units of shape (m, {len(shape)}) for axes {shape}, got "
+                f"{units.dtype} of shape {units.shape}."
+            )
+        outside = (units < 0) | (units >= shape)
+        if outside.any():
+            raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
+        self._check_budget(len(units))
+        x = np.repeat(self.frozen.images.numpy(), len(units), axis=0)
+        return Units(self.net, self._by_pull(self.frozen, units), x, (len(units),))
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        units = self[...]
+        dense = np.moveaxis(units.H, -1, 0 if self.single else 1)
+        return dense if dtype is None else dense.astype(dtype)
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return (
+            f"<Hypersurface {self.mode.name} of '{self.layer.name}' in '{self.net.name}': {shape}, "
+            f"{readable(self.nbytes)} if dense; index it to compute>"
+        )
+
+    # -------------------------------------------------------------- computing
+
+    def _compute(self, frozen: Frozen, axes: list[np.ndarray]) -> np.ndarray:
+        """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
+        count = math.prod(len(a) for a in axes)
+        directions = sum(stop - start for start, stop in frozen.chunks([self.layer]))
+        if count <= directions:
+            return self._by_pull(
+                frozen, np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
+            )
+        return self._by_push(frozen, axes, count)
+
+    def _by_pull(self, frozen: Frozen, units: np.ndarray) -> np.ndarray:
+        """Pull the cotangent of each unit, a row of `units`, back to [x; x_b]."""
+        H = np.empty((len(units), self.net.d_in), self.net.dtype.as_numpy_dtype)
+        pixels = math.prod(self.net.input_shape)
+        size = self.net.rows(frozenset([self.layer.number]))
+        for start in range(0, len(units), size):
+            rows = units[start : start + size]
+            image, bias = frozen.pull(self.layer.reads, self._cotangent(frozen, rows))
+            H[start : start + size, :pixels] = image.numpy().reshape(-1, pixels)
+            H[start : start + size, pixels:] = bias.numpy()
+        return H
+
+    def _cotangent(self, frozen: Frozen, units: np.ndarray) -> tf.Tensor:
+        """What the chosen units weigh F(v) with: their kernels, in place. units: (n, axes)."""
+        *positions, out = self.layer.shape
+        channel = tf.one_hot(units[:, -1], out, dtype=self.net.dtype)
+        if self.mode.pool:
+            where = tf.ones((len(units), math.prod(positions)), self.net.dtype)
+        else:
+            places = (
+                np.ravel_multi_index(units.T[: len(positions)], positions)
+                if positions
+                else 0 * units[:, 0]
+            )
+            where = tf.one_hot(places, math.prod(positions), dtype=self.net.dtype)
+        selector = tf.reshape(where[:, :, None] * channel[:, None, :], (-1, *self.layer.shape))
+        (g,) = frozen.nodes[self.layer.number].primitive.pull(None, selector)
+        return g if self.mode.merge else g * self._only(units[:, -2], len(g.shape))
+
+    def _only(self, channels: np.ndarray, rank: int) -> tf.Tensor:
+        """A mask that keeps one in-channel for each row: (n, 1, ..., 1, c_in)."""
+        mask = tf.one_hot(channels, self.layer.channels, dtype=self.net.dtype)
+        return tf.reshape(mask, (-1, *(1,) * (rank - 2), self.layer.channels))
+
+    def _by_push(self, frozen: Frozen, axes: list[np.ndarray], count: int) -> np.ndarray:
+        """Push the unit directions of [x; x_b] forward and read off the chosen units."""
+        H = np.zeros((count, self.net.d_in), self.net.dtype.as_numpy_dtype)
+        for start, stop in frozen.chunks([self.layer]):
+            ((_, tangent),) = frozen.push(frozen.basis(start, stop), [self.layer.reads])
+            if tangent is not None:
+                block = self._read_off(frozen, tangent, axes)
+                H[:, start:stop] = block.reshape(stop - start, count).T
+        return H
+
+    def _read_off(self, frozen: Frozen, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
+        """The chosen units' response to tangents of F(v): (n, *(len(a) for a in axes))."""
+        if self.mode.merge:
+            return self._respond(frozen, tangent, axes)
+        *places, channels, out = axes
+        masked = (tangent * self._only(np.array([j]), len(tangent.shape)) for j in channels)
+        blocks = [self._respond(frozen, part, [*places, out]) for part in masked]
+        return np.stack(blocks, axis=-2)
+
+    def _respond(self, frozen: Frozen, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
+        out = frozen.nodes[self.layer.number].primitive.push(None, tangent)
+        if self.mode.pool:
+            out = tf.reduce_sum(out, axis=range(1, len(out.shape) - 1))
+        return out.numpy()[np.ix_(range(out.shape[0]), *axes)]
+
+    # -------------------------------------------------------------- indices and budget
+
+    def _select(self, index) -> tuple[list[int], list[np.ndarray], tuple[int, ...]]:
+        """The chosen images, the chosen entries of each unit axis, and the shape of the result."""
+        shape = self.mode.shape(self.layer)
+        names = [f"axis {a}" for a in range(len(shape))]
+        if not self.single:
+            shape, names = (self.frozen.images.shape[0], *shape), ["image", *names]
+        chosen = list(_expand(index, shape))
+        picks = [
+            _entries(i, size, name) for i, size, name in zip(chosen, shape, names, strict=True)
+        ]
+        kept = tuple(len(e) for e, i in zip(picks, chosen, strict=True) if isinstance(i, slice))
+        images = [0] if self.single else picks.pop(0).tolist()
+        return images, picks, kept
+
+    def _check_budget(self, count: int) -> None:
+        size = count * self.net.d_in * itemsize(self.net.dtype)
+        if size > self.max_bytes:
+            raise TooLarge(
+                f"{self.mode.name} of '{self.layer.name}' asks for {count:,} hypersurfaces of "
+                f"{self.net.d_in:,} "
+                f"entries: {readable(size)}, above the budget of {readable(self.max_bytes)}. "
+                "Index fewer "
+                "units, stream them (net.freeze(image).hypersurfaces()), or raise max_bytes."
+            )
+
+
+class Units:
+    """The computed hypersurfaces of some units, stacked along the sliced axes.
+
+    Attributes:
+        H: (*chosen, d_in), the hypersurfaces, image part first.
+    """
+
+    def __init__(self, net: EquivalentNet, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]):
+        self._net = net
+        self._x = x.reshape(len(rows), -1)
+        self._kept = kept
+        self.H = rows.reshape(*kept, net.d_in)
+
+    @property
+    def image(self) -> np.ndarray:
+        """H_I: (*chosen, *input_shape)."""
+        return self.H[..., : self._pixels].reshape(*self._kept, *self._net.input_shape)
+
+    @property
+    def bias(self) -> np.ndarray:
+        """H_b: (*chosen, d_b)."""
+        return self.H[..., self._pixels :]
+
+    @property
+    def contributions(self) -> np.ndarray:
+        """<x | H_I>, then <x_b | H_b> of each part of x_b: (*chosen, 1 + sources); sum: `value`."""
+        rows = self.H.reshape(-1, self._net.d_in)
+        image = np.einsum("nd,nd->n", rows[:, : self._pixels], self._x)
+        weighed = rows[:, self._pixels :] * self._net.x_b.astype(rows.dtype)
+        parts = [weighed[:, s.start : s.stop].sum(1) for s in self._net.sources]
+        return np.stack([image, *parts], axis=-1).reshape(*self._kept, -1)
+
+    @property
+    def sources(self) -> list[str]:
+        """What the entries of `contributions` come from."""
+        return ["image", *(s.name for s in self._net.sources)]
+
+    @property
+    def value(self) -> np.ndarray:
+        """The reconstructed activation <x | H_I> + <x_b | H_b>: (*chosen,)."""
+        return self.contributions.sum(-1)
+
+    @property
+    def _pixels(self) -> int:
+        return math.prod(self._net.input_shape)
+
+    def __repr__(self) -> str:
+        what = (
+            f"value {self.value:.6g}"
+            if not self._kept
+            else f"{' x '.join(map(str, self._kept))} units"
+        )
+        return f"<Units: {what}; .image, .bias, .value, .contributions>"
+
+
+def _expand(index, shape: tuple[int, ...]) -> Iterator[int | slice]:
+    """One int or slice for each axis; a missing one, or an Ellipsis, stands for whole axes."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if sum(part is Ellipsis for part in parts) > 1 or len(
+        [p for p in parts if p is not Ellipsis]
+    ) > len(shape):
+        raise InputError(
+            f"expected at most {len(shape)} indices for units of shape {shape}, got {len(parts)}."
+        )
+    missing = [slice(None)] * (len(shape) - sum(part is not Ellipsis for part in parts))
+    where = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    return iter([*parts[:where], *missing, *parts[where + 1 :]])
+
+
+def _entries(index: int | slice, size: int, name: str) -> np.ndarray:
+    """The entries of one axis that an int or a slice chooses."""
+    if isinstance(index, slice):
+        chosen = np.arange(size)[index]
+        if not chosen.size:
+            raise InputError(f"slice {index} chooses nothing of {name}, which has size {size}.")
+        return chosen
+    if isinstance(index, (bool, np.bool_)) or not hasattr(index, "__index__"):
+        raise InputError(f"expected an int or a slice as index of {name}, got {index!r}.")
+    number = operator.index(index)
+    if not -size <= number < size:
+        raise InputError(f"index {number} is out of range for {name}, which has size {size}.")
+    return np.array([number % size])
+
+
+def readable(size: int) -> str:
+    """A number of bytes as text: 13.5 GiB."""
+    power = min(4, max(0, (size.bit_length() - 1) // 10))
+    return f"{size / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

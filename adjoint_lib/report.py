@@ -1,0 +1,258 @@
+"""Reports of a verification: counts that add up exactly, in whatever order the images were seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adjoint_lib.errors import InputError
+from adjoint_lib.tables import Table
+
+if TYPE_CHECKING:
+    from adjoint_lib.topology import EquivalentNet, Layer
+
+LEVELS = (1e-2, 1e-3, 1e-4)  # |epsilon| <= 1 %, 0.1 %, 0.01 %
+EDGES = np.linspace(-1e-4, 1e-4, 201)  # the paper's histograms
+PER_DECADE = 20
+DECADES = (-20, 60)  # of the log histogram; below and above go to its first and last bin
+FORMAT = 1  # of the JSON files
+
+
+@dataclass
+class LayerReport:
+    """The errors of one layer's units, as integer counts and one maximum.
+
+    Attributes:
+        units: how many units were compared.
+        within: how many have |epsilon| <= 1 %, 0.1 %, 0.01 %.
+        histogram: counts of epsilon in the 200 bins of `EDGES`; `under` and `over` lie outside.
+        exact: how many have epsilon = 0.
+        magnitudes: log histogram of the nonzero |epsilon|, `PER_DECADE` bins a decade.
+        worst: the largest |c_hat - c| / (u A), A the rounding scale and u the unit roundoff.
+        bound: the rigorous limit of `worst`.
+    """
+
+    units: int
+    within: np.ndarray
+    histogram: np.ndarray
+    under: int
+    over: int
+    exact: int
+    magnitudes: np.ndarray
+    worst: float
+    bound: float
+
+    @classmethod
+    def empty(cls) -> LayerReport:
+        bins = (DECADES[1] - DECADES[0]) * PER_DECADE
+        zeros = lambda n: np.zeros(n, np.int64)  # noqa: E731
+        return cls(0, zeros(len(LEVELS)), zeros(len(EDGES) - 1), 0, 0, 0, zeros(bins), 0.0, 0.0)
+
+    @classmethod
+    def of(cls, epsilon: np.ndarray, worst: float, bound: float) -> LayerReport:
+        """The report of these relative errors."""
+        size = np.abs(epsilon).reshape(-1)
+        nonzero = size[size > 0]
+        low, high = DECADES
+        bins = np.floor((np.log10(nonzero) - low) * PER_DECADE).astype(int)
+        bins = np.clip(bins, 0, (high - low) * PER_DECADE - 1)
+        return cls(
+            units=size.size,
+            within=np.array([np.count_nonzero(size <= level) for level in LEVELS], np.int64),
+            histogram=np.histogram(epsilon, EDGES)[0].astype(np.int64),
+            under=int(np.count_nonzero(epsilon < EDGES[0])),
+            over=int(np.count_nonzero(epsilon > EDGES[-1])),
+            exact=size.size - nonzero.size,
+            magnitudes=np.bincount(bins, minlength=(high - low) * PER_DECADE).astype(np.int64),
+            worst=worst,
+            bound=bound,
+        )
+
+    def __add__(self, other: LayerReport) -> LayerReport:
+        largest = {"worst", "bound"}
+        mine, theirs = vars(self), vars(other)
+        return LayerReport(
+            **{n: max(mine[n], theirs[n]) if n in largest else mine[n] + theirs[n] for n in mine}
+        )
+
+    @property
+    def explained(self) -> bool:
+        """Whether every unit lies within the rigorous rounding bound."""
+        return self.worst <= self.bound
+
+    def share(self, level: float = 1e-2) -> float:
+        """The share of units with |epsilon| <= level, one of `LEVELS`."""
+        if level not in LEVELS:
+            raise InputError(f"expected a level among {LEVELS}, got {level!r}.")
+        return self.within[LEVELS.index(level)] / self.units if self.units else float("nan")
+
+    def quantile(self, q: float) -> float:
+        """An upper limit of the q-quantile of |epsilon|, at most 13 % above it (a bin's edge)."""
+        if not 0 <= q <= 1:
+            raise InputError(f"expected q between 0 and 1, got {q!r}.")
+        if not self.units:
+            return float("nan")
+        rank = max(1, int(np.ceil(q * self.units)))
+        if rank <= self.exact:
+            return 0.0
+        index = int(np.searchsorted(np.cumsum(self.magnitudes), rank - self.exact))
+        return float(10 ** (DECADES[0] + (index + 1) / PER_DECADE))
+
+
+@dataclass
+class Report:
+    """What a verification found: one `LayerReport` for each layer, and how it was made.
+
+    ``a + b`` merges reports of the same network, method and settings; nothing depends on the order.
+    """
+
+    about: dict[str, Any]
+    layers: dict[str, LayerReport]
+    images: int = 0
+
+    @classmethod
+    def empty(cls, net: EquivalentNet, layers: Sequence[Layer], method: str, k: float) -> Report:
+        about = {
+            "net": net.name,
+            "digest": net.digest,
+            "dtype": net.dtype.name,
+            "method": method,
+            "k": float(k),
+            "modes": {layer.name: "RM0" if layer.modes == ("RM0",) else "RM2" for layer in layers},
+        }
+        return cls(about, {layer.name: LayerReport.empty() for layer in layers})
+
+    def __add__(self, other: Report) -> Report:
+        if self.about != other.about:
+            differing = [key for key in self.about if self.about[key] != other.about.get(key)]
+            raise InputError(
+                "reports can be added if they come from the same network, dtype, method, k and "
+                "layers; "
+                + "; ".join(
+                    f"{key}: {self.about[key]!r} and {other.about.get(key)!r}" for key in differing
+                )
+            )
+        layers = {name: report + other.layers[name] for name, report in self.layers.items()}
+        return Report(self.about, layers, self.images + other.images)
+
+    @property
+    def explained(self) -> bool:
+        """Whether every unit of every layer lies within its rigorous rounding bound."""
+        return all(layer.explained for layer in self.layers.values())
+
+    def table(self) -> Table:
+        """The paper's percentage table, with more columns."""
+        header = [
+            "layer",
+            "mode",
+            "units",
+            "<= 1 %",
+            "<= 0.1 %",
+            "<= 0.01 %",
+            "median",
+            "99.9 %",
+            "worst/(uA)",
+            "bound",
+        ]
+        rows = [
+            [
+                name,
+                self.about["modes"][name],
+                f"{r.units:,}",
+                *(f"{100 * r.share(level):.4f}" for level in LEVELS),
+                f"{r.quantile(0.5):.1e}",
+                f"{r.quantile(0.999):.1e}",
+                f"{r.worst:.2g}",
+                f"{r.bound:.2g}",
+            ]
+            for name, r in self.layers.items()
+        ]
+        return Table(header, rows)
+
+    def histogram(self, layer: str) -> tuple[np.ndarray, np.ndarray]:
+        """(counts, edges) of epsilon on [-1e-4, 1e-4]; a layer's `.under`, `.over` lie outside."""
+        if layer not in self.layers:
+            raise InputError(f"no layer {layer!r} in this report; it has {', '.join(self.layers)}.")
+        return self.layers[layer].histogram, EDGES
+
+    def save(self, path: str | Path) -> None:
+        """Write the report as JSON; the file appears whole or not at all."""
+        path = Path(path)
+        text = json.dumps(self.to_dict(), indent=1)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Report:
+        """Read a report written by `save`."""
+        try:
+            found = json.loads(Path(path).read_text())
+            return cls.from_dict(found)
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path} is not a report of adjoint_lib (format {FORMAT}): {error!r}. Run the "
+                "verification again."
+            ) from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report in plain numbers and lists; zeros of the histograms are left out."""
+        layers = {
+            name: {k: _plain(v) for k, v in vars(r).items()} for name, r in self.layers.items()
+        }
+        return {"format": FORMAT, "about": self.about, "images": self.images, "layers": layers}
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Report:
+        if found["format"] != FORMAT:
+            raise InputError(
+                f"expected a report of format {FORMAT}, got format {found['format']!r}."
+            )
+        layers = {}
+        for name, stored in found["layers"].items():
+            blank = vars(LayerReport.empty())
+            layers[name] = LayerReport(**{k: _restored(v, blank[k]) for k, v in stored.items()})
+        return cls(found["about"], layers, found["images"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Report) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        a = self.about
+        head = (
+            f"{a['net']}, {self.images} images, {a['method']} method, {a['dtype']}, k = {a['k']:g}"
+        )
+        tail = (
+            "every unit within its rounding bound"
+            if self.explained
+            else "UNITS BEYOND THE ROUNDING BOUND"
+        )
+        return f"{head}\n{self.table()!r}\n{tail}"
+
+
+def _plain(value: Any) -> Any:
+    """An array of counts as {index: count}."""
+    if isinstance(value, np.ndarray):
+        return {str(i): int(value[i]) for i in np.flatnonzero(value)}
+    return value
+
+
+def _restored(stored: Any, blank: Any) -> Any:
+    if not isinstance(blank, np.ndarray):
+        return stored
+    counts = blank.copy()
+    for index, count in stored.items():
+        counts[int(index)] = count
+    return counts

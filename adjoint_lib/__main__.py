@@ -1,0 +1,292 @@
+"""`python -m adjoint_lib data|info|verify`: the options, the dispatch and the exit codes.
+
+Nothing here imports TensorFlow: help and wrong usage are answered at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adjoint_lib import AdjointError, __version__, cli
+
+PROGRAM = "python -m adjoint_lib"
+FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+DATASETS = ("cifar10", "cifar100")
+MODELS = ("vgg7", "resnet20", "resnet20-fixup")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    0: done, and whatever was checked is as it should be. 1: a check failed (a unit beyond its
+    rounding bound, a damaged data file). 2: wrong usage or bad input. 130: interrupted. 141: the
+    reader of the output went away. Anything unforeseen keeps its traceback.
+    """
+    with _interrupts() as interrupts:
+        try:
+            return _run(argv)
+        except BrokenPipeError:
+            for stream in (sys.stdout, sys.stderr):  # the flush at exit must not fail in its turn
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            return BROKEN_PIPE
+        except (Exception, KeyboardInterrupt) as error:
+            if interrupts or isinstance(error, KeyboardInterrupt):
+                return _say(
+                    "interrupted. Every file is whole or as it was; an unfinished download goes on "
+                    "at the next call.",
+                    INTERRUPTED,
+                )
+            if isinstance(error, AdjointError):
+                return _say(str(error), BAD_INPUT)
+            raise
+
+
+def _run(argv: list[str] | None) -> int:
+    try:
+        options = _parser().parse_args(argv)
+        passed = options.command(options)
+    except SystemExit as stop:  # argparse has said all: help, version or wrong usage
+        return stop.code
+    finally:
+        sys.stdout.flush()  # here rather than at exit, so that a closed pipe is noticed
+    return 0 if passed else FAILED
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """A list that has an entry as soon as Ctrl-C was pressed.
+
+    KeyboardInterrupt alone does not tell: TensorFlow replaces it by other errors in some places.
+    """
+    seen: list[int] = []
+
+    def interrupt(number, frame):
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as by nohup
+        yield seen
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _say(message: str, code: int) -> int:
+    print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+# ------------------------------------------------------------------ options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _described(
+        argparse.ArgumentParser,
+        "Exact reconstruction of every unit of a piecewise-linear Keras model.",
+        """
+        example:
+          {program} verify --model vgg7 --method tangent --images 100
+
+        exit codes:
+          0    done; everything that was checked is as it should be
+          1    a check failed: a unit beyond its rounding bound, or a damaged data file
+          2    wrong usage or bad input; the message says what was expected
+          130  interrupted
+
+        Results go to stdout, progress and messages to stderr. TensorFlow's own start-up messages
+        are left out unless the environment variable TF_CPP_MIN_LOG_LEVEL is 0.
+        """,
+        prog=PROGRAM,
+    )
+    parser.add_argument("--version", action="version", version=f"adjoint_lib {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="data|info|verify", required=True)
+    _add_data(commands)
+    _add_info(commands)
+    _add_verify(commands)
+    return parser
+
+
+def _add_data(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "Show which images are here, or fetch a full data set and check every byte of it.",
+        """
+        examples:
+          {program} data
+          {program} data cifar10
+
+        A full set is taken from the folder ADJOINT_DATA, from the cache (ADJOINT_CACHE, by default
+        adjoint_lib in the user's cache folder) or from the network. The samples need neither.
+        """,
+        name="data",
+    )
+    parser.add_argument(
+        "dataset", nargs="?", choices=DATASETS, help="fetch this one; without it, only look"
+    )
+    _add_json(parser, "the records of all splits")
+    parser.set_defaults(command=cli.data)
+
+
+def _add_info(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "Show the equivalent network over [x; x_b]: layers, sources of x_b, dimensions of H.",
+        """
+        examples:
+          {program} info --model resnet20-fixup
+          {program} info --file my.keras --json
+        """,
+        name="info",
+    )
+    _add_model(parser)
+    parser.add_argument(
+        "--classes", type=int, choices=(10, 100), help="outputs of --model (default: 10)"
+    )
+    _add_json(parser, "the network's tables")
+    parser.set_defaults(command=cli.info)
+
+
+def _add_verify(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "Reconstruct every unit of a network on test images, and compare it with the network.",
+        """
+        examples:
+          {program} verify --model vgg7
+          {program} verify --file my.keras --layers conv1,conv2 --dtype float64
+          {program} verify --model resnet20 --method tangent --full --images 10000 --output r.json
+
+        The exit code is 0 if every unit is within its rigorous rounding bound, 1 if not.
+        """,
+        name="verify",
+    )
+    _add_model(parser)
+    parser.add_argument(
+        "--weights",
+        metavar="cifar10|cifar100|random|PATH.npz",
+        help="the trained ones of --model, random ones, or a file of weights (default: random for "
+        "--model, the file's own for --file)",
+    )
+    parser.add_argument(
+        "--seed", type=_whole(0), metavar="N", help="of --weights random (default: 0)"
+    )
+    parser.add_argument(
+        "--dataset",
+        choices=DATASETS,
+        help="whose test images (default: that of --weights, or cifar10); --file gets their pixels "
+        "in [0, 1]",
+    )
+    parser.add_argument(
+        "--images",
+        type=_whole(1),
+        default=2,
+        metavar="N",
+        help="how many, from the first on (default: 2)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="fetch the full test set if it is not here; without it, the embedded sample will do",
+    )
+    parser.add_argument(
+        "--layers", metavar="A,B|all", help="by default every layer but the first, whose J is 1"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("RM2", "RM0"),
+        help="only the convolutions (RM2) or only the dense layers (RM0)",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("hypersurface", "tangent"),
+        default="hypersurface",
+        help="through each unit's own H (default), or all at once along [x; x_b], much faster",
+    )
+    parser.add_argument(
+        "--dtype", choices=("float32", "float64"), help="of all computing (default: the model's)"
+    )
+    parser.add_argument(
+        "--k",
+        type=_positive,
+        default=0.125,
+        metavar="K",
+        help="J is taken at K [x; x_b] (default: 0.125)",
+    )
+    parser.add_argument("--output", metavar="REPORT.json", help="also write the report there")
+    _add_json(parser, "the report")
+    parser.set_defaults(command=cli.verify)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--model", type=_model, metavar="|".join(MODELS), help="one of the paper's")
+    which.add_argument("--file", metavar="MY.keras", help="a model saved by Keras 3")
+
+
+def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+
+
+def _described(make, description: str, epilog: str, **options) -> argparse.ArgumentParser:
+    """A parser with this description and, below the options, this text in its own lines."""
+    lines = [line.removeprefix(" " * 8) for line in epilog.strip().splitlines()]
+    if "name" in options:
+        options = {"help": description, **options}
+    return make(
+        **options,
+        description=description,
+        epilog="\n".join(lines).format(program=PROGRAM),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+# ------------------------------------------------------------------ values of options
+
+
+def _model(text: str) -> str:
+    if text in MODELS:
+        return text
+    near = difflib.get_close_matches(text.lower().replace("_", "-"), MODELS, 1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise argparse.ArgumentTypeError(
+        f"no model is called {text!r}; there are {', '.join(MODELS)}.{hint}"
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a finite number above 0, got {text!r}.")
+    return value
+
+
+def _whole(least: int):
+    """A type of option: an integer of at least this."""
+
+    def whole(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(
+                f"expected an integer of at least {least}, got {text!r}."
+            )
+        return int(text)
+
+    return whole
+
+
+if __name__ == "__main__":
+    sys.exit(main())

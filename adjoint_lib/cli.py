@@ -1,0 +1,331 @@
+"""What the commands of `python -m adjoint_lib` do, given their options.
+
+Each returns whether all that it checked is as it should be. Results go to stdout, messages to
+stderr. TensorFlow is imported by the functions that need it, see `_import_tensorflow`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import faulthandler
+import json
+import os
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjoint_lib.errors import InputError
+
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+
+    from adjoint_lib.report import Report
+    from adjoint_lib.topology import EquivalentNet
+
+
+# ------------------------------------------------------------------ data
+
+
+def data(options: argparse.Namespace) -> bool:
+    """Show what is here of the data sets; with a name, fetch that one first."""
+    from adjoint_lib import data as sets
+    from adjoint_lib.tables import Table
+
+    if options.dataset:
+        sets.fetch(options.dataset)
+    records = [s for s in sets.status() if options.dataset in (None, s.name)]
+    if options.json:
+        _print_json([dataclasses.asdict(s) for s in records])
+    else:
+        print(Table(["set", "split", "source", "bytes", "sound", "path"], records, _status_cells))
+    failed = [s for s in records if not s.ok and (s.source != "missing" or s.split == "sample")]
+    for record in failed:
+        _note(f"{record.problem}.")
+    return not failed
+
+
+def _status_cells(s) -> list[str]:
+    sound = "yes" if s.ok else "" if s.source == "missing" else "NO"
+    return [s.name, s.split, s.source, f"{s.bytes:,}", sound, s.path]
+
+
+# ------------------------------------------------------------------ info
+
+
+def info(options: argparse.Namespace) -> bool:
+    """Show the tables of an equivalent network."""
+    if options.file and options.classes:
+        raise InputError("--classes is for --model: a file has the classes it was saved with.")
+    _import_tensorflow()
+    from adjoint_lib import models
+
+    if options.file:
+        model = _load_model(options.file)
+    else:
+        model = models.build(options.model, classes=options.classes)
+    net = _equivalent(model)
+    if options.json:
+        _print_json(_described(net))
+        return True
+    d_x = net.d_in - net.x_b.size
+    print(f"{net!r}\nd_in = {d_x} + {net.x_b.size} = {net.d_in}")
+    print(f"\nLayers with a kernel\n\n{net.layers!r}")
+    print(f"\nSources of x_b\n\n{net.sources!r}")
+    print(f"\nDimensions of H\n\n{net.dimensions()!r}")
+    return True
+
+
+def _described(net: EquivalentNet) -> dict[str, Any]:
+    """The tables of `info` in plain numbers and lists."""
+    from adjoint_lib.modes import MODES
+
+    layers = [
+        {
+            "name": layer.name,
+            "kind": layer.kind,
+            "kernel": layer.kernel,
+            "strides": layer.strides,
+            "output": layer.shape,
+            "bias": layer.bias and [layer.bias.start, layer.bias.stop],
+            "H": {mode: (net.d_in, *MODES[mode].shape(layer)) for mode in layer.modes},
+        }
+        for layer in net.layers
+    ]
+    sources = [
+        {"name": s.name, "origin": s.origin, "slice": [s.start, s.stop], "shape": s.shape}
+        for s in net.sources
+    ]
+    return {
+        "name": net.name,
+        "dtype": net.dtype.name,
+        "input": net.input_shape,
+        "d_b": net.x_b.size,
+        "d_in": net.d_in,
+        "layers": layers,
+        "sources": sources,
+    }
+
+
+# ------------------------------------------------------------------ verify
+
+
+def verify(options: argparse.Namespace) -> bool:
+    """Verify a network on test images, show the report and, if asked to, write it."""
+    _check_combination(options)
+    output = _writable(options.output)
+    name, images = _images(options)
+    _import_tensorflow()
+    from adjoint_lib import models, verification
+
+    net = _equivalent(_model(options, name))
+    if net.input_shape != images.shape[1:]:
+        raise InputError(
+            f"expected a network that takes images of shape {images.shape[1:]}, as the data sets "
+            f"have, but '{net.name}' takes {net.input_shape}. Verify it from Python: "
+            "adjoint_lib.verify(adjoint_lib.equivalent(model), images)."
+        )
+    if options.model:
+        images = models.preprocess(options.model, images)
+    layers = options.layers
+    if layers not in (None, "all"):
+        layers = [part.strip() for part in layers.split(",")]
+    _note(f"verifying {net!r} by the {options.method} method")
+    report = verification.verify(
+        net, images, layers, options.mode, options.method, options.dtype, options.k
+    )
+    try:
+        if output:
+            _save(report, output)
+    finally:  # an unwritable file must not cost the result
+        if options.json:
+            _print_json(report.to_dict())
+        else:
+            print(report)
+    beyond = [
+        f"{layer} (worst {r.worst:.3g}, bound {r.bound:.3g})"
+        for layer, r in report.layers.items()
+        if not r.explained
+    ]
+    if beyond:
+        _note(f"units beyond the rounding bound, in units of u A: {', '.join(beyond)}.")
+    return not beyond
+
+
+def _check_combination(options: argparse.Namespace) -> None:
+    weights = options.weights
+    if options.seed is not None and weights != "random" and not (options.model and weights is None):
+        raise InputError("--seed is for --weights random; nothing else here is drawn by chance.")
+    if options.file and weights in ("cifar10", "cifar100"):
+        raise InputError(
+            f"--weights {weights} is for --model. With --file, leave it out to use the file's own, "
+            "or give random or the path of an .npz file."
+        )
+
+
+def _images(options: argparse.Namespace) -> tuple[str, np.ndarray]:
+    """The data set's name and the images asked for: from the full test set if it is here or to be
+    fetched, otherwise from the sample. Both begin with the same images."""
+    from adjoint_lib import data as sets
+
+    trained = options.weights if options.weights in sets.CLASS_NAMES else None
+    name = options.dataset or trained or "cifar10"
+    (test,) = (s for s in sets.status() if (s.name, s.split) == (name, "test"))
+    if options.full and not test.ok:
+        sets.fetch(name)
+    full = options.full or test.ok
+    images, _ = sets.load(name, "test") if full else sets.sample(name)
+    origin = f"the full test set of {name}" if full else f"the embedded sample of {name}"
+    if options.images > len(images):
+        remedy = "" if full else " Add --full to fetch the full test set, which has 10,000."
+        raise InputError(
+            f"--images {options.images}: expected at most {len(images)}, which is all of "
+            f"{origin}.{remedy}"
+        )
+    damaged = "" if full or test.source == "missing" else f" (not the full set: {test.problem})"
+    _note(f"images: the first {options.images} of {origin}{damaged}")
+    return name, images[: options.images]
+
+
+def _model(options: argparse.Namespace, dataset: str) -> keras.Model:
+    """The model with the weights asked for; a random one has an output for each class."""
+    from adjoint_lib import data as sets
+    from adjoint_lib import models
+    from adjoint_lib.weights import load_weights
+
+    weights = options.weights or (None if options.file else "random")
+    if options.file:
+        model = _load_model(options.file)
+    elif weights in sets.CLASS_NAMES:
+        model = models.build(options.model, weights=weights)
+    else:
+        model = models.build(options.model, classes=len(sets.CLASS_NAMES[dataset]))
+    if weights == "random":
+        _note(f"weights: random, seed {options.seed or 0}")
+        models.randomise(model, options.seed or 0)
+    elif weights not in (None, *sets.CLASS_NAMES):
+        load_weights(model, weights)
+    return model
+
+
+def _writable(output: str | None) -> Path | None:
+    """The path, or an error before any computing if nothing can be written there."""
+    if output is None:
+        return None
+    path = Path(output).resolve()  # the file itself is replaced, not a link to it
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"--output {output}: expected a new or an ordinary file, found a folder or a device. "
+            "Name another; --json prints the report."
+        )
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"--output {output}: expected a folder that exists and can be written to, got "
+            f"{path.parent}. Make it, or name another."
+        )
+    return path
+
+
+def _save(report: Report, path: Path) -> None:
+    try:
+        report.save(path)
+    except OSError as error:
+        raise InputError(
+            f"--output {path}: could not be written ({error}). The report is on stdout."
+        ) from error
+
+
+# ------------------------------------------------------------------ for all of them
+
+
+def _load_model(file: str) -> keras.Model:
+    """The model in a .keras file, without running any code that the file brings along."""
+    path = Path(file)
+    if path.suffix != ".keras":
+        raise InputError(
+            f"--file {file}: expected a .keras file. Other formats (.h5, pickles, SavedModel) are "
+            "refused, since opening them can run code of the file's maker. If you trust it, load "
+            "it in Python and save it by model.save('my.keras')."
+        )
+    if not path.is_file():
+        raise InputError(f"--file {file}: expected a .keras file, found no file. Check the path.")
+    if not zipfile.is_zipfile(path):
+        raise InputError(
+            f"--file {file}: expected a .keras file, which is a zip archive, found something else. "
+            "It may be truncated: save the model again by model.save('my.keras')."
+        )
+    import keras
+
+    from adjoint_lib import layers  # noqa: F401 (registers them)
+
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # whatever is in the file, Keras may stumble over it in any way
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"--file {file}: expected a model that Keras can load in safe mode, got "
+            f"{type(error).__name__}: {reason if len(reason) < 400 else reason[:400] + ' ...'}"
+        ) from error
+
+
+def _equivalent(model: keras.Model) -> EquivalentNet:
+    """The equivalent network; what it warns of goes to stderr as a message."""
+    from adjoint_lib import topology
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")  # what the libraries below tell their developers
+        warnings.simplefilter("always", UserWarning)
+        net = topology.equivalent(model)
+    for warning in caught:
+        _note(str(warning.message))
+    return net
+
+
+def _import_tensorflow() -> None:
+    """Import it without its start-up messages, unless TF_CPP_MIN_LOG_LEVEL=0 asks for them."""
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if "tensorflow" in sys.modules or level == "0":
+        return
+    with _stderr_held_back():  # some messages come before TensorFlow looks at that variable
+        import tensorflow  # noqa: F401
+
+
+@contextmanager
+def _stderr_held_back() -> Iterator[None]:
+    """Drop what any code, C++ included, writes to stderr; show it after all if there is an error.
+
+    If the process dies at once, Python's fault handler still tells where.
+    """
+    sys.stderr.flush()
+    real, watched = os.dup(2), faulthandler.is_enabled()
+    with tempfile.TemporaryFile() as held:
+        faulthandler.enable(real)
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except Exception:
+            held.seek(0)
+            os.write(real, held.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(real, 2)
+            if watched:
+                faulthandler.enable()
+            else:
+                faulthandler.disable()
+            os.close(real)
+
+
+def _note(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))

@@ -230,9 +230,11 @@ def batch_norm(call: Call) -> int:
 
 
 def rescaling(call: Call) -> int:
-    return _affine(
-        call, np.asarray(call.layer.scale, float), np.asarray(call.layer.offset, float), "offset"
-    )
+    """Keras casts plain numbers through float32, even in a float64 model: so do we."""
+    layer = call.layer
+    cast = [keras.ops.cast(value, layer.compute_dtype) for value in (layer.scale, layer.offset)]
+    scale, offset = (weight(value) for value in cast)
+    return _affine(call, scale, offset, "offset") if offset.any() else call.add(p.Scale(scale))
 
 
 def normalization(call: Call) -> int:
@@ -257,8 +259,7 @@ def scalar_bias(call: Call) -> int:
 
 
 def _affine(call: Call, scale: np.ndarray, bias: np.ndarray, origin: str) -> int:
-    h = call.add(p.Scale(scale)) if np.any(scale != 1) else call.inputs[0]
-    return call.add_bias(h, bias, origin) if np.any(bias != 0) or origin.startswith("beta") else h
+    return call.add_bias(call.add(p.Scale(scale)), bias, origin)
 
 
 def along(values: np.ndarray, axis: int) -> np.ndarray:
@@ -621,7 +622,7 @@ def _supported() -> str:
     return "Supported: " + ", ".join(sorted(kind.__name__ for kind in HANDLERS)) + "."
 
 
-def weight(variable: keras.Variable) -> np.ndarray:
+def weight(variable: keras.Variable | keras.KerasTensor) -> np.ndarray:
     """A variable's value in float64: folding is done in float64 whatever the model's dtype."""
     return np.asarray(keras.ops.convert_to_numpy(variable), float)
 

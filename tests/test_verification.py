@@ -1,0 +1,179 @@
+"""Verification: counts by hand, merging, files, and that a wrong unit is found out."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from reference import image_of, small_net
+
+import adjoint_lib as al
+from adjoint_lib import primitives
+from adjoint_lib.report import EDGES, LEVELS, LayerReport
+from adjoint_lib.verification import SMALLEST, relative_error, rounding_scale
+
+MODEL, NET = small_net()
+IMAGES = np.stack([image_of(NET, seed) for seed in range(4)])
+SINGLE = NET.astype("float32")
+
+
+@pytest.fixture(scope="module")
+def report():
+    return al.verify(SINGLE, IMAGES)
+
+
+def test_counts_against_the_dense_hypersurfaces(report):
+    """c_hat by NumPy from the dense H, every error counted by hand."""
+    for name in ("second", "out"):
+        v = [np.concatenate([x.reshape(-1), NET.x_b]).astype(np.float32) for x in IMAGES]
+        H = [np.asarray(SINGLE.hypersurface(x, name)) for x in IMAGES]
+        found = np.stack([np.tensordot(a, b, 1) for a, b in zip(v, H, strict=True)])
+        c = SINGLE.value(IMAGES)[name].numpy()
+        error = np.abs(found.astype(float) - c) / np.abs(c)
+        layer = report.layers[name]
+        assert layer.units == c.size
+        # other summation orders round differently, so only errors well below a level must agree
+        for level in LEVELS:
+            assert np.count_nonzero(error <= level / 2) <= layer.within[LEVELS.index(level)]
+
+
+def test_the_first_layer_is_left_out_unless_asked_for(report):
+    assert list(report.layers) == ["second", "out"]
+    assert list(al.verify(SINGLE, IMAGES[0], layers="all").layers) == ["first", "second", "out"]
+    assert list(al.verify(SINGLE, IMAGES[0], layers=["first"]).layers) == ["first"]
+    assert list(al.verify(SINGLE, IMAGES[0], mode="RM2").layers) == ["second"]
+    assert list(al.verify(SINGLE, IMAGES[0], mode="RM0").layers) == ["out"]
+
+
+@pytest.mark.parametrize("method", ["hypersurface", "tangent"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_unit_is_within_the_rigorous_bound(method, dtype):
+    found = al.verify(NET, IMAGES, layers="all", method=method, dtype=dtype)
+    assert found.explained and found.about["dtype"] == dtype and found.images == 4
+    assert all(layer.share() > 0.99 for layer in found.layers.values())
+    if dtype == "float64":
+        assert all(layer.within[-1] == layer.units for layer in found.layers.values())
+
+
+def test_the_bound_can_fail(monkeypatch):
+    """A pull or push that forgets the leak is found out."""
+    honest = primitives.Activation.push
+
+    def forgetful(self, pattern, h, *constants):
+        slope, weights = pattern
+        return honest(self, (tf.cast(slope > 0.5, slope.dtype), weights), h, *constants)
+
+    monkeypatch.setattr(primitives.Activation, "push", forgetful)
+    for method in ("hypersurface", "tangent"):
+        found = al.verify(SINGLE, IMAGES[:1], method=method)
+        assert not found.layers["out"].explained and not found.explained
+        assert "BEYOND" in repr(found)
+
+
+def test_rounding_scale_by_hand():
+    """A = sum over paths of |products|: for the first layer, |x| * |w|; it bounds |c|."""
+    x = IMAGES[0]
+    frozen = NET.freeze(x)
+    A = rounding_scale(frozen, NET.layers)
+    kernel = np.abs(np.asarray(MODEL.get_layer("first").kernel))
+    expected = tf.nn.conv2d(np.abs(x)[None], kernel, 1, "SAME")
+    np.testing.assert_allclose(A["first"], expected, rtol=1e-13)
+    for layer in NET.layers:
+        H = np.asarray(NET.hypersurface(x, layer.name))
+        v = np.concatenate([x.reshape(-1), NET.x_b])
+        middle = np.tensordot(np.abs(v), np.abs(H), 1)
+        c = np.abs(NET.value(x)[layer.name][0])
+        assert np.all(c <= middle * (1 + 1e-12)) and np.all(
+            middle <= A[layer.name][0] * (1 + 1e-12)
+        )
+
+
+def test_relative_error_follows_the_paper():
+    c = np.array([2.0, -4.0, 0.0, 0.0], np.float32)
+    found = np.array([2.02, -4.0, 0.0, 1e-3], np.float32)
+    epsilon = relative_error(c, found)
+    np.testing.assert_allclose(epsilon, [0.01, 0, 0, 1e-3 / SMALLEST], rtol=1e-5)
+    assert np.float32(SMALLEST) == np.finfo(np.float32).tiny
+
+
+def test_the_histogram_counts_every_unit_once():
+    epsilon = np.array([-2e-4, -1e-4, -5e-5, 0, 0, 3e-7, 1e-4, 1.1e-4, 0.5, 1e30])
+    layer = LayerReport.of(epsilon, 1.0, 2.0)
+    assert (layer.under, layer.over, layer.exact) == (1, 3, 2)
+    assert layer.histogram.sum() + layer.under + layer.over == layer.units == 10
+    assert layer.histogram[0] == 1 and layer.histogram[-1] == 1
+    assert layer.magnitudes.sum() + layer.exact == 10
+    assert layer.within.tolist() == [8, 8, 6]
+    assert EDGES[0] == -1e-4 and EDGES[-1] == 1e-4
+
+
+def test_quantiles_are_upper_limits_within_a_bin():
+    epsilon = 10 ** np.random.default_rng(0).uniform(-9, -1, 10001)
+    layer = LayerReport.of(epsilon, 0.0, 0.0)
+    for q in (0.01, 0.5, 0.999, 1.0):
+        exact = np.quantile(epsilon, q, method="inverted_cdf")
+        assert exact <= layer.quantile(q) <= exact * 1.1221
+    assert LayerReport.of(np.zeros(5), 0.0, 0.0).quantile(0.9) == 0
+    with pytest.raises(al.InputError, match="q between 0 and 1"):
+        layer.quantile(2)
+
+
+def test_reports_add_in_any_order(report):
+    parts = [al.verify(SINGLE, IMAGES[n : n + 1]) for n in (2, 0, 3, 1)]
+    assert parts[0] + parts[1] + parts[2] + parts[3] == report
+    assert (parts[3] + parts[2]) + (parts[1] + parts[0]) == report
+
+
+def test_only_like_reports_add(report):
+    with pytest.raises(al.InputError, match="dtype: 'float32' and 'float64'"):
+        report + al.verify(SINGLE, IMAGES[:1], dtype="float64")
+    with pytest.raises(al.InputError, match="method"):
+        report + al.verify(SINGLE, IMAGES[:1], method="tangent")
+
+
+def test_a_report_survives_its_file(report, tmp_path):
+    path = tmp_path / "report.json"
+    report.save(path)
+    loaded = al.Report.load(path)
+    assert loaded == report and (loaded + report).images == 8
+    assert [f.name for f in tmp_path.iterdir()] == ["report.json"]
+    stored = json.loads(path.read_text())
+    stored["format"] = 99
+    path.write_text(json.dumps(stored))
+    with pytest.raises(al.InputError, match="format 1"):
+        al.Report.load(path)
+    path.write_text("{")
+    with pytest.raises(al.InputError, match="not a report"):
+        al.Report.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(report, tmp_path, monkeypatch):
+    path = tmp_path / "report.json"
+    report.save(path)
+    before = path.read_text()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        report.save(path)
+    assert path.read_text() == before
+    assert [f.name for f in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_the_table_reads_like_the_papers(report):
+    lines = repr(report.table()).splitlines()
+    assert lines[0].split()[:3] == ["layer", "mode", "units"]
+    assert lines[2].split()[:2] == ["second", "RM2"] and lines[3].split()[:2] == ["out", "RM0"]
+    counts, edges = report.histogram("second")
+    assert counts.sum() <= report.layers["second"].units and len(edges) == len(counts) + 1
+    with pytest.raises(al.InputError, match="no layer 'sceond'"):
+        report.histogram("sceond")
+
+
+def test_a_small_memory_budget_changes_nothing_but_the_pace():
+    small = al.verify(NET, IMAGES[:1], max_bytes=1)
+    large = al.verify(NET, IMAGES[:1])
+    assert small.layers["out"].units == large.layers["out"].units and small.explained
+
+
+def test_overflow_is_an_error_not_a_result():
+    with pytest.raises(al.AdjointError, match="overflows float32"):
+        al.verify(SINGLE, 1e38 * IMAGES[:1])

@@ -1,0 +1,52 @@
+"""The state of a training run as one file of plain arrays that is always whole.
+
+A checkpoint is an ``.npz`` of arrays plus a JSON text for numbers and lists. It is written under
+another name, forced to the disk and then renamed: whenever the process or the machine stops, the
+file holds either the new state or the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from adjoint_lib.errors import DataError
+
+_NOTES = "notes.json"
+
+
+def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> None:
+    """Replace the checkpoint at ``path`` by ``arrays`` (plain numbers) and ``notes`` (as JSON)."""
+    text = np.frombuffer(json.dumps(notes).encode(), np.uint8)
+    partial = path.with_name(path.name + ".partial")
+    with open(partial, "wb") as file:
+        np.savez(file, **{_NOTES: text}, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
+    """The arrays and notes last saved at ``path``; None if nothing was saved there."""
+    if not path.exists():
+        return None
+    try:
+        with np.load(path) as file:
+            arrays = {key: file[key] for key in file.files}
+        return arrays, json.loads(arrays.pop(_NOTES).tobytes())
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+        raise DataError(
+            f"{path}: expected a checkpoint of a training run, got something unreadable ({error}). "
+            "Remove it to start the run again."
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the text file at ``path``, such that it is whole at any moment."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    os.replace(partial, path)

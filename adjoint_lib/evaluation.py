@@ -1,0 +1,76 @@
+"""How well a network classifies: scores, accuracy and what the accuracy is worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from adjoint_lib import models
+from adjoint_lib.errors import InputError
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """``correct`` of ``count`` images are classified rightly."""
+
+    correct: int
+    count: int
+
+    @property
+    def value(self) -> float:
+        """The share of images classified rightly, in [0, 1]."""
+        return self.correct / self.count
+
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval for the share among all images of which these are a sample."""
+        n, p, z = self.count, self.value, 1.959963984540054
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+        return max(0.0, centre - reach), min(1.0, centre + reach)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"{self.value:.2%} ({self.correct} of {self.count}; "
+            f"95 % interval {low:.2%} to {high:.2%})"
+        )
+
+
+class Scorer:
+    """``scorer(images)``: the outputs of ``model``, called ``name`` in ``models.MODELS``.
+
+    For the scores before the final activation, by which classes are told apart, build the model
+    with ``final_activation=False``. Weights may change between two calls.
+    """
+
+    def __init__(self, model: keras.Model, name: str):
+        @tf.function(reduce_retracing=True)
+        def run(batch):
+            if batch.dtype == tf.uint8:
+                batch = tf.cast(batch, tf.float32) / 255
+            return model(models.preprocess(name, batch), training=False)
+
+        self.name, self._run = name, run
+
+    def __call__(self, images: np.ndarray, progress: bool = False) -> np.ndarray:
+        """float32 (N, classes) for images (N, 32, 32, 3), float32 in [0, 1] or uint8."""
+        starts = range(0, len(images), BATCH)
+        bar = tqdm(starts, desc=f"{self.name}: evaluating", unit="batch", disable=not progress)
+        return np.concatenate([self._run(tf.constant(images[i : i + BATCH])).numpy() for i in bar])
+
+
+def accuracy(outputs: np.ndarray, labels: np.ndarray) -> Accuracy:
+    """Top-1 accuracy of ``outputs`` (N, classes) for ``labels`` (N,); of equal scores the first."""
+    if len(outputs) != len(labels) or len(labels) == 0:
+        raise InputError(
+            f"Expected one label for each of at least one output, but got {len(outputs)} outputs "
+            f"and {len(labels)} labels."
+        )
+    return Accuracy(int((outputs.argmax(-1) == labels).sum()), len(labels))

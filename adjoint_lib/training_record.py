@@ -1,0 +1,100 @@
+"""Where trained weights come from: the record kept in the ``.json`` beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib import __version__
+from adjoint_lib.cifar import DATASETS
+from adjoint_lib.evaluation import Accuracy
+from adjoint_lib.recipes import recipe as named_recipe
+
+
+def training_record(
+    settings: dict,
+    progress: dict,
+    training: np.ndarray,
+    validation: np.ndarray,
+    accuracies: dict[str, Accuracy],
+) -> dict:
+    """All that is needed to make the weights again, and what they are worth.
+
+    settings, progress: as in a checkpoint's notes; training, validation: indices of the images;
+    accuracies: of the selected weights, in inference mode on unchanged images, by split.
+    """
+    log = progress["log"]
+    steps = [row["input_share"] for row in log]
+    return {
+        "command": command(settings),
+        "model": settings["model"],
+        "dataset": settings["dataset"],
+        "seed": settings["seed"],
+        "recipe": settings["recipe"],
+        "selected_epoch": progress["best_epoch"],
+        "accuracy": {
+            name: {
+                "value": found.value,
+                "correct": found.correct,
+                "count": found.count,
+                "interval_95": [round(end, 5) for end in found.interval()],
+            }
+            for name, found in accuracies.items()
+        },
+        "split": {
+            "training": len(training),
+            "validation": len(validation),
+            "validation_indices_sha256": hashlib.sha256(
+                validation.astype("<i8").tobytes()
+            ).hexdigest(),
+        },
+        "data": _digests(settings),
+        "time": {
+            "wall_seconds": round(progress["seconds"], 1),
+            "cpu_seconds": round(progress["cpu_seconds"], 1),
+            "cores": _cores(),
+            "gpus": len(tf.config.list_physical_devices("GPU")),
+            "sittings": progress["sittings"],
+            "input_share": round(float(np.mean(steps)), 4),
+        },
+        "versions": {
+            "adjoint_lib": __version__,
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "numpy": metadata.version("numpy"),
+        },
+        "curve": log,
+    }
+
+
+def command(settings: dict) -> str:
+    """The command that starts, or continues, the run with these settings."""
+    words = ["python -m adjoint_lib train"]
+    words += [f"--{key} {settings[key]}" for key in ("model", "dataset")]
+    recipe = settings["recipe"]
+    words += [f"--recipe {recipe['name']}", f"--seed {settings['seed']}"]
+    usual = named_recipe(recipe["name"], settings["model"], settings["dataset"]).epochs
+    words += [f"--epochs {recipe['epochs']}"] * (recipe["epochs"] != usual)
+    words += ["--sample"] * settings["sample"]
+    return " ".join(words)
+
+
+def _digests(settings: dict) -> dict[str, str]:
+    """The sha256 of every data file that the run has read."""
+    dataset = DATASETS[settings["dataset"]]
+    files = (dataset.sample,) if settings["sample"] else dataset.files
+    return {file.name: file.sha256 for file in files}
+
+
+def _cores() -> int:
+    """The processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

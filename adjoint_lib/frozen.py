@@ -65,11 +65,10 @@ class Frozen:
     def absolute(self) -> Frozen:
         """The network on absolute values, in float64: its tangent along |v| is the scale A."""
         wide = self.net.astype("float64")
-        nodes = [n if n.primitive is None else _with(n, n.primitive.absolute()) for n in wide.nodes]
         patterns = map_pattern(
             lambda p: tf.abs(tf.cast(p, tf.float64)) if is_float_array(p) else p, self.patterns
         )
-        return Frozen(wide, tf.cast(self.images, tf.float64), patterns, nodes)
+        return Frozen(wide, tf.cast(self.images, tf.float64), patterns, wide.absolute_nodes)
 
     # -------------------------------------------------------------- the two linear readings
 
@@ -202,10 +201,6 @@ class Frozen:
         """[x; x_b] itself: images (P, *input_shape) and x_b (P, d_b)."""
         x_b = tf.constant(self.net.x_b, self.net.dtype)
         return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
-
-
-def _with(node: Node, primitive) -> Node:
-    return Node(node.name, node.shape, node.inputs, primitive, node.source)
 
 
 def live_entries(nodes: list[Node], plan: list[tuple[int, list[int]]]) -> int:

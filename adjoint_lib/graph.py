@@ -102,6 +102,16 @@ class Graph:
         ]
         return Graph(nodes, [renamed[o] for o in self.outputs])
 
+    def plan(self, wanted: frozenset[int]) -> list[tuple[int, list[int]]]:
+        """The nodes that `wanted` depend on, each with those that nothing reads after it."""
+        needed = set(wanted)
+        for number in range(max(wanted), -1, -1):
+            if number in needed:
+                needed.update(self.nodes[number].inputs)
+        order = sorted(needed)
+        last = {i: number for number in order for i in (number, *self.nodes[number].inputs)}
+        return [(n, [i for i, reader in last.items() if reader == n]) for n in order]
+
     def _append(self, node: Node) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1

@@ -235,6 +235,8 @@ class Sum(Primitive):
     def push(self, pattern, *xs):
         terms = [times(c, x) for c, x in zip(self.coefficients, xs, strict=True) if x is not None]
         total = sum(terms[1:], terms[0])
+        if tuple(total.shape[1:]) == self.output_shape:
+            return total
         return tf.broadcast_to(total, (tf.shape(total)[0], *self.output_shape))
 
     def pull(self, pattern, g):

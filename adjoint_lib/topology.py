@@ -12,7 +12,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import keras
 import numpy as np
@@ -117,13 +117,17 @@ class EquivalentNet:
         values = [graph.nodes[s.node].source.values.reshape(-1) for s in self.sources]
         self.x_b = np.concatenate(values) if values else np.zeros(0)
         self.layers = _layers(graph, self.sources)
+        self._plans: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
+        self._casts = {self.dtype: self}
 
     def astype(self, dtype: str | tf.DType) -> EquivalentNet:
         """The same network computing in another dtype (float32 or float64)."""
         wanted = tf.as_dtype(dtype)
         if wanted not in (tf.float32, tf.float64):
             raise InputError(f"expected dtype float32 or float64, got {wanted.name}.")
-        return self if wanted == self.dtype else EquivalentNet(self.name, self.graph, wanted.name)
+        if wanted not in self._casts:
+            self._casts[wanted] = EquivalentNet(self.name, self.graph, wanted.name)
+        return self._casts[wanted]
 
     @property
     def d_in(self) -> int:
@@ -281,17 +285,19 @@ class EquivalentNet:
             raise InputError(f"expected finite images, got {bad} entries that are NaN or infinite.")
         return tf.constant(found, self.dtype)
 
-    @functools.cache  # noqa: B019 - one small plan for each set of layers, kept as long as the net
     def plan(self, wanted: frozenset[int]) -> list[tuple[int, list[int]]]:
         """The nodes that `wanted` depend on, each with those that nothing reads after it."""
-        needed = set(wanted)
-        for number in range(max(wanted), -1, -1):
-            if number in needed:
-                needed.update(self.nodes[number].inputs)
-        last = {
-            i: number for number in sorted(needed) for i in (number, *self.nodes[number].inputs)
-        }
-        return [(n, [i for i, reader in last.items() if reader == n]) for n in sorted(needed)]
+        if wanted not in self._plans:
+            self._plans[wanted] = self.graph.plan(wanted)
+        return self._plans[wanted]
+
+    @functools.cached_property
+    def absolute_nodes(self) -> list[Node]:
+        """The nodes with |weights|, for the rounding scale A."""
+        return [
+            n if n.primitive is None else replace(n, primitive=n.primitive.absolute())
+            for n in self.nodes
+        ]
 
     def rows(self, wanted: frozenset[int], max_bytes: int = WORKSPACE) -> int:
         """How many directions one push takes within the workspace."""
@@ -338,7 +344,7 @@ def _expect_shape(name: str, found: tf.Tensor, expected: Shape) -> None:
 def _cast(node: Node, dtype: tf.DType) -> Node:
     if node.primitive is None:
         return node
-    return Node(node.name, node.shape, node.inputs, node.primitive.cast(dtype))
+    return replace(node, primitive=node.primitive.cast(dtype))
 
 
 def _sources(graph: Graph) -> Table:

@@ -263,6 +263,20 @@ def test_one_layer_between_a_convolution_and_a_dense_layer(name):
     check_identity(net, images)
 
 
+def test_a_network_without_biases():
+    """No x_b at all: the paper's earlier, bias-free theory."""
+    _, net, images = build_and_compare(
+        lambda x: L.Dense(3, use_bias=False, name="out")(
+            L.Flatten()(L.ReLU()(L.Conv2D(4, 3, use_bias=False)(x)))
+        )
+    )
+    assert net.x_b.size == 0 and net.d_in == 8 * 7 * 2
+    unit = net.hypersurface(images[0], "out")[1]
+    assert unit.bias.shape == (0,) and unit.contributions.shape == (1,)
+    check_identity(net, images)
+    assert al.verify(net, images, layers="all").explained
+
+
 def test_bilinear_upsampling_to_the_precision_of_tensorflow():
     """tf.image.resize computes in float32 even in a float64 model; ours is exact."""
     with float64():

@@ -385,7 +385,7 @@ def test_a_wrong_reconstruction_exits_1_and_names_its_layer(run, tiny, tmp_path,
 VERIFY = ["verify", "--file", "TINY"]
 BAD_INPUT = {
     "no command": ([], "data|info|verify"),
-    "unknown command": (["verfy"], "verfy"),
+    "unknown command": (["check"], "check"),
     "unknown data set": (["data", "cifar11"], "cifar100"),
     "neither model nor file": (["verify"], "--model"),
     "model and file": ([*VERIFY, "--model", "vgg7"], "not allowed with"),

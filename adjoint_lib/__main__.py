@@ -1,4 +1,4 @@
-"""`python -m adjoint_lib data|info|verify`: the options, the dispatch and the exit codes.
+"""`python -m adjoint_lib data|info|verify|...`: the options, the dispatch and the exit codes.
 
 Nothing here imports TensorFlow: help and wrong usage are answered at once.
 """
@@ -14,13 +14,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from adjoint_lib import AdjointError, __version__, cli
+from adjoint_lib import AdjointError, __version__, cli, training_cli
 
 PROGRAM = "python -m adjoint_lib"
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 DATASETS = ("cifar10", "cifar100")
 MODELS = ("vgg7", "resnet20", "resnet20-fixup")
+RECIPES = ("fast", "paper")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -40,8 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         except (Exception, KeyboardInterrupt) as error:
             if interrupts or isinstance(error, KeyboardInterrupt):
                 return _say(
-                    "interrupted. Every file is whole or as it was; an unfinished download goes on "
-                    "at the next call.",
+                    "interrupted. Every file is whole or as it was; an unfinished download or "
+                    "training goes on at the next call.",
                     INTERRUPTED,
                 )
             if isinstance(error, AdjointError):
@@ -110,10 +111,14 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
     )
     parser.add_argument("--version", action="version", version=f"adjoint_lib {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="data|info|verify", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="data|info|verify|train|evaluate", required=True
+    )
     _add_data(commands)
     _add_info(commands)
     _add_verify(commands)
+    _add_train(commands)
+    _add_evaluate(commands)
     return parser
 
 
@@ -227,6 +232,76 @@ def _add_verify(commands) -> None:
     parser.add_argument("--output", metavar="REPORT.json", help="also write the report there")
     _add_json(parser, "the report")
     parser.set_defaults(command=cli.verify)
+
+
+def _add_train(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "Train one of the paper's networks, or go on with a training that was stopped.",
+        """
+        examples:
+          {program} train --model vgg7 --dataset cifar10
+          {program} train --model vgg7 --dataset cifar10 --sample --epochs 4
+
+        The run's folder holds its checkpoint, written every two minutes, log.csv and, when it has
+        ended, MODEL-DATASET.npz (the weights with the best validation accuracy) with a .json that
+        says where they come from. However a run was stopped, the same command goes on with it.
+        """,
+        name="train",
+    )
+    _add_network(parser)
+    parser.add_argument(
+        "--recipe",
+        choices=RECIPES,
+        default=RECIPES[0],
+        help=f"fewest CPU minutes, or the paper's own description (default: {RECIPES[0]})",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_whole(0),
+        default=0,
+        metavar="N",
+        help="of initial weights, split, order and augmentation (default: 0)",
+    )
+    parser.add_argument(
+        "--epochs", type=_whole(1), metavar="N", help="stretch or shrink the recipe to so many"
+    )
+    parser.add_argument(
+        "--folder", metavar="FOLDER", help="of the run (default: runs/MODEL-DATASET-RECIPE-SEED)"
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="train on the few embedded images, to try it out"
+    )
+    parser.set_defaults(command=training_cli.train)
+
+
+def _add_evaluate(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "Show the test accuracy of a trained network, with its 95 % interval.",
+        """
+        examples:
+          {program} evaluate --model vgg7 --dataset cifar10 --sample
+          {program} evaluate --model vgg7 --dataset cifar10 --weights my.npz
+        """,
+        name="evaluate",
+    )
+    _add_network(parser)
+    parser.add_argument(
+        "--weights",
+        metavar="PATH.npz",
+        help="a file of weights (default: those that come with the library)",
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="on the embedded images instead of the full test set"
+    )
+    _add_json(parser, "the counts")
+    parser.set_defaults(command=training_cli.evaluate)
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", type=_model, metavar="|".join(MODELS), required=True)
+    parser.add_argument("--dataset", choices=DATASETS, required=True)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

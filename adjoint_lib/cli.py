@@ -1,7 +1,7 @@
 """What the commands of `python -m adjoint_lib` do, given their options.
 
 Each returns whether all that it checked is as it should be. Results go to stdout, messages to
-stderr. TensorFlow is imported by the functions that need it, see `_import_tensorflow`.
+stderr. TensorFlow is imported by the functions that need it, see `import_tensorflow`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def info(options: argparse.Namespace) -> bool:
     """Show the tables of an equivalent network."""
     if options.file and options.classes:
         raise InputError("--classes is for --model: a file has the classes it was saved with.")
-    _import_tensorflow()
+    import_tensorflow()
     from adjoint_lib import models
 
     if options.file:
@@ -121,7 +121,7 @@ def verify(options: argparse.Namespace) -> bool:
     _check_combination(options)
     output = _writable(options.output)
     name, images = _images(options)
-    _import_tensorflow()
+    import_tensorflow()
     from adjoint_lib import models, verification
 
     net = _equivalent(_model(options, name))
@@ -287,7 +287,7 @@ def _equivalent(model: keras.Model) -> EquivalentNet:
     return net
 
 
-def _import_tensorflow() -> None:
+def import_tensorflow() -> None:
     """Import it without its start-up messages, unless TF_CPP_MIN_LOG_LEVEL=0 asks for them."""
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "tensorflow" in sys.modules or level == "0":

@@ -51,7 +51,7 @@ class Scorer:
     """
 
     def __init__(self, model: keras.Model, name: str):
-        @tf.function(reduce_retracing=True)
+        @tf.function(autograph=False, reduce_retracing=True)
         def run(batch):
             if batch.dtype == tf.uint8:
                 batch = tf.cast(batch, tf.float32) / 255

@@ -15,7 +15,6 @@ the batches it would have seen. See ``train`` for how equal the results are.
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import json
 import math
@@ -23,12 +22,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
@@ -37,12 +36,11 @@ from adjoint_lib import data, models
 from adjoint_lib.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.checkpoint import load_checkpoint, save_checkpoint, write_text
 from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.evaluation import Scorer, accuracy
+from adjoint_lib.learner import Learner
 from adjoint_lib.locking import exclusive
-from adjoint_lib.recipes import IMAGE_SIZE, Recipe
+from adjoint_lib.recipes import Recipe
 from adjoint_lib.recipes import recipe as named_recipe
 from adjoint_lib.training_record import training_record
-from adjoint_lib.training_twin import training_twin
 from adjoint_lib.weights import save_weights
 
 CHECKPOINT_SECONDS = 120.0
@@ -82,6 +80,12 @@ def train(
 
     Ctrl-C (or SIGTERM) ends the step, saves, and then acts as ever.
     """
+    for what, name, names in (
+        ("model", model, models.MODELS),
+        ("data set", dataset, data.CLASS_NAMES),
+    ):
+        if name not in names:
+            raise InputError(f"No {what} is called {name!r}; there are {', '.join(names)}.")
     if isinstance(recipe, str):
         recipe = named_recipe(recipe, model, dataset)
     if epochs is not None:
@@ -112,6 +116,38 @@ def split(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the training images (nine in ten) and of the validation images, both sorted."""
     order = np.random.default_rng([seed, _SPLIT]).permutation(count)
     return np.sort(order[count // 10 :]), np.sort(order[: count // 10])
+
+
+class Batch(NamedTuple):
+    """The images of one step, with what is to be done with them."""
+
+    images: np.ndarray  # uint8 (B, 32, 32, 3)
+    labels: np.ndarray  # int64 (B,)
+    numbers: np.ndarray  # float32 (B, numbers): random, for the augmentation
+    rate: float  # of learning
+
+
+def batches(
+    images: np.ndarray,
+    labels: np.ndarray,
+    chosen: np.ndarray,
+    recipe: Recipe,
+    seed: int,
+    epoch: int,
+    first: int = 0,
+) -> Iterator[Batch]:
+    """The batches of one epoch over the images with the indices ``chosen``, from step ``first`` on.
+
+    Each image is in at most one batch; those that would not fill a last one are left out.
+    """
+    order = np.random.default_rng([seed, _ORDER, epoch]).permutation(len(chosen))
+    numbers = draw(AUGMENTATIONS[recipe.augmentation], seed, epoch, len(chosen))
+    steps = len(chosen) // recipe.batch
+    for step in range(first, steps):
+        places = order[step * recipe.batch : (step + 1) * recipe.batch]
+        indices = chosen[places]
+        rate = recipe.learning_rate(epoch + (step + 0.5) / steps)
+        yield Batch(images[indices], labels[indices], numbers[places], rate)
 
 
 @dataclass
@@ -201,10 +237,11 @@ class _Run:
             mininterval=0.5 if sys.stderr.isatty() else 30,
             disable=not self.show,
         )
-        with bar, _postponed_signals() as signals, _clock(self.progress) as tick:
+        tick = _clock(self.progress)
+        with bar, _postponed_signals() as signals:
             while self.progress.epoch < self.recipe.epochs:
                 for batch in self._batches():
-                    self._step(*batch)
+                    self._step(batch)
                     self._report(bar)
                     tick()
                     if signals or time.monotonic() - self.saved_at > self.checkpoint_seconds:
@@ -214,23 +251,19 @@ class _Run:
                         return
                 self._end_epoch(bar, tick)
 
-    def _batches(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
-        """What is left of the present epoch: uint8 images, labels, random numbers, rate."""
-        recipe, seed, epoch = self.recipe, self.settings["seed"], self.progress.epoch
-        order = np.random.default_rng([seed, _ORDER, epoch]).permutation(len(self.training))
-        numbers = draw(AUGMENTATIONS[recipe.augmentation], seed, epoch, len(self.training))
-        for step in range(self.progress.step, self.steps):
-            places = order[step * recipe.batch : (step + 1) * recipe.batch]
-            chosen = self.training[places]
-            rate = recipe.learning_rate(epoch + (step + 0.5) / self.steps)
-            yield self.images[chosen], self.labels[chosen], numbers[places], rate
+    def _batches(self) -> Iterator[Batch]:
+        """What is left of the present epoch."""
+        state, recipe, seed = self.progress, self.recipe, self.settings["seed"]
+        return batches(
+            self.images, self.labels, self.training, recipe, seed, state.epoch, state.step
+        )
 
-    def _step(self, images, labels, numbers, rate: float) -> None:
+    def _step(self, batch: Batch) -> None:
         state, size = self.progress, self.recipe.size(self.progress.epoch)
         start = time.perf_counter()
-        inputs = self.learner.prepare(images, numbers, size)
+        inputs = self.learner.prepare(batch.images, batch.numbers, size)
         prepared = time.perf_counter()
-        loss, correct = self.learner.update(inputs, labels, rate)
+        loss, correct = self.learner.update(inputs, batch.labels, batch.rate)
         if not math.isfinite(loss):
             raise AdjointError(
                 f"The loss should be a finite number, but is {loss} in epoch {state.epoch}, step "
@@ -253,7 +286,7 @@ class _Run:
         )
         bar.update()
 
-    def _end_epoch(self, bar: tqdm, tick) -> None:
+    def _end_epoch(self, bar: tqdm, tick: Callable[[], None]) -> None:
         state, recipe = self.progress, self.recipe
         row = {
             "epoch": state.epoch,
@@ -304,136 +337,6 @@ class _Run:
         save_weights(self.learner.model, self.weights, record)
 
 
-class Learner:
-    """A network in training: its weights, the optimiser and one step of it.
-
-    The devices share each batch when there are several GPUs. Batch normalisation then takes its
-    statistics from each device's own part.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        classes: int,
-        recipe: Recipe,
-        seed: int,
-        strategy: tf.distribute.Strategy | None = None,
-    ):
-        if keras.backend.backend() != "tensorflow":
-            raise InputError(
-                f"Training needs Keras on TensorFlow, but it runs on {keras.backend.backend()}. "
-                "Unset KERAS_BACKEND, or set it to tensorflow."
-            )
-        self.name, self.recipe = name, recipe
-        self.strategy = strategy or _strategy()
-        if recipe.batch % self.strategy.num_replicas_in_sync:
-            raise InputError(
-                f"A batch of {recipe.batch} cannot be shared evenly by "
-                f"{self.strategy.num_replicas_in_sync} devices. Choose a multiple."
-            )
-        with self.strategy.scope():
-            self.model = models.build(name, classes=classes, final_activation=False, seed=seed)
-            self.optimizer = keras.optimizers.SGD(
-                0.0, momentum=recipe.momentum, nesterov=recipe.momentum > 0
-            )
-            self.optimizer.build(self.model.trainable_variables)
-        self._scorer = Scorer(self.model, name)
-
-    # ---- state
-
-    def state(self) -> dict[str, np.ndarray]:
-        """All that a step changes, by name."""
-        optimizer = {f"optimizer/{v.path}": v for v in self.optimizer.variables}
-        return self.weights() | {key: np.array(v) for key, v in optimizer.items()}
-
-    def set_state(self, arrays: dict[str, np.ndarray]) -> None:
-        self.set_weights(arrays)
-        for variable in self.optimizer.variables:
-            variable.assign(arrays[f"optimizer/{variable.path}"])
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """A copy of the model's weights."""
-        return {v.path: np.array(v) for v in self.model.weights}
-
-    def set_weights(self, arrays: dict[str, np.ndarray]) -> None:
-        for variable in self.model.weights:
-            variable.assign(arrays[variable.path])
-
-    # ---- work
-
-    def prepare(self, images: np.ndarray, numbers: np.ndarray, size: int) -> tf.Tensor:
-        """uint8 images (B, 32, 32, 3) as the network's training inputs (B, size, size, 3)."""
-        return self._preparation(size)(tf.constant(images), tf.constant(numbers))
-
-    def update(self, inputs: tf.Tensor, labels: np.ndarray, rate: float) -> tuple[float, int]:
-        """One step of gradient descent; the mean cross-entropy and the number of right answers."""
-        update = self._update(int(inputs.shape[1]))
-        loss, correct = update(inputs, tf.constant(labels), tf.constant(rate, tf.float32))
-        return float(loss), int(correct)
-
-    def accuracy(self, images: np.ndarray, labels: np.ndarray):
-        """Top-1 accuracy, in inference mode, on uint8 or float images as they are."""
-        return accuracy(self._scorer(images), labels)
-
-    @functools.cache  # noqa: B019 (a learner lives as long as its run)
-    def _preparation(self, size: int):
-        augment = AUGMENTATIONS[self.recipe.augmentation].apply
-
-        @tf.function
-        def prepare(images, numbers):
-            images = augment(images, numbers)
-            if size != IMAGE_SIZE:
-                images = tf.image.resize(images, (size, size))
-            return models.preprocess(self.name, images)
-
-        return prepare
-
-    @functools.cache  # noqa: B019
-    def _update(self, size: int):
-        recipe, strategy = self.recipe, self.strategy
-        variables = self.model.trainable_variables
-        with strategy.scope():
-            twin = training_twin(self.model, size, recipe.norm_momentum)
-
-        def one_device(inputs, labels):
-            context = tf.distribute.get_replica_context()
-            part = slice(context.replica_id_in_sync_group, None, context.num_replicas_in_sync)
-            inputs, labels = inputs[part], labels[part]
-            with tf.GradientTape() as tape:
-                outputs = twin(inputs, training=True)
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
-                loss = tf.reduce_sum(losses) / recipe.batch
-                objective = loss + _penalty(variables, recipe) / context.num_replicas_in_sync
-            gradients = tape.gradient(objective, [v.value for v in variables])
-            self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
-            right = tf.equal(tf.argmax(outputs, -1), labels)
-            return loss, tf.reduce_sum(tf.cast(right, tf.int32))
-
-        @tf.function
-        def update(inputs, labels, rate):
-            self.optimizer.learning_rate.assign(rate)
-            results = strategy.run(one_device, (inputs, labels))
-            return [strategy.reduce("sum", result, axis=None) for result in results]
-
-        return update
-
-
-def _penalty(variables: list[keras.Variable], recipe: Recipe) -> tf.Tensor:
-    """The recipe's L1 and L2 terms of all kernels."""
-    kernels = [variable.value for variable in variables if variable.name == "kernel"]
-    total = tf.constant(0.0)
-    if recipe.l1:
-        total += recipe.l1 * tf.add_n([tf.reduce_sum(tf.abs(kernel)) for kernel in kernels])
-    if recipe.l2:
-        total += recipe.l2 * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
-    return total
-
-
-def _strategy() -> tf.distribute.Strategy:
-    several = len(tf.config.list_physical_devices("GPU")) > 1
-    return tf.distribute.MirroredStrategy() if several else tf.distribute.get_strategy()
-
-
 def _training_images(dataset: str, sample: bool) -> tuple[np.ndarray, np.ndarray]:
     """All images to train and validate on, as uint8, and their labels."""
     images, labels = data.sample(dataset) if sample else data.load(dataset, "train")
@@ -467,18 +370,17 @@ def _postponed_signals() -> Iterator[list[int]]:
             signal.raise_signal(caught[0])
 
 
-@contextmanager
-def _clock(progress: Progress):
-    """``tick()`` adds the wall and the processor time since the last one to ``progress``."""
+def _clock(progress: Progress) -> Callable[[], None]:
+    """A function that adds the wall and the processor time since its last call to ``progress``."""
     last = [time.perf_counter(), time.process_time()]
 
-    def tick():
+    def tick() -> None:
         now = [time.perf_counter(), time.process_time()]
         progress.seconds += now[0] - last[0]
         progress.cpu_seconds += now[1] - last[1]
         last[:] = now
 
-    yield tick
+    return tick
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from dataclasses import asdict
 from importlib import metadata
 
 import keras
@@ -14,6 +15,7 @@ import tensorflow as tf
 from adjoint_lib import __version__
 from adjoint_lib.cifar import DATASETS
 from adjoint_lib.evaluation import Accuracy
+from adjoint_lib.recipes import RECIPES
 from adjoint_lib.recipes import recipe as named_recipe
 
 
@@ -75,15 +77,21 @@ def training_record(
 
 
 def command(settings: dict) -> str:
-    """The command that starts, or continues, the run with these settings."""
-    words = ["python -m adjoint_lib train"]
-    words += [f"--{key} {settings[key]}" for key in ("model", "dataset")]
-    recipe = settings["recipe"]
-    words += [f"--recipe {recipe['name']}", f"--seed {settings['seed']}"]
-    usual = named_recipe(recipe["name"], settings["model"], settings["dataset"]).epochs
-    words += [f"--epochs {recipe['epochs']}"] * (recipe["epochs"] != usual)
-    words += ["--sample"] * settings["sample"]
-    return " ".join(words)
+    """What starts, or continues, the run with these settings."""
+    recipe, seed = settings["recipe"], settings["seed"]
+    model, dataset, name, epochs = (
+        settings["model"],
+        settings["dataset"],
+        recipe["name"],
+        recipe["epochs"],
+    )
+    known = named_recipe(name, model, dataset) if name in RECIPES else None
+    if known is None or asdict(known.stretched(epochs)) != recipe:
+        return f"adjoint_lib.training.train({model!r}, {dataset!r}, <the recipe below>, {seed})"
+    words = f"python -m adjoint_lib train --model {model} --dataset {dataset}"
+    words += f" --recipe {name} --seed {seed}"
+    words += f" --epochs {epochs}" * (epochs != known.epochs)
+    return words + " --sample" * settings["sample"]
 
 
 def _digests(settings: dict) -> dict[str, str]:

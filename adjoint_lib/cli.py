@@ -149,12 +149,12 @@ def verify(options: argparse.Namespace) -> bool:
         else:
             print(report)
     beyond = [
-        f"{layer} (worst {r.worst:.3g}, bound {r.bound:.3g})"
+        f"{layer} (worst {r.worst:.3g} u A and {r.normwise:.3g} u max|c|, bound {r.bound:.3g})"
         for layer, r in report.layers.items()
-        if not r.explained
+        if not r.passed
     ]
     if beyond:
-        _note(f"units beyond the rounding bound, in units of u A: {', '.join(beyond)}.")
+        _note(f"units beyond the rounding bound: {', '.join(beyond)}.")
     return not beyond
 
 

@@ -126,20 +126,24 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
 def measure(
     layer: Layer, c: np.ndarray, found: np.ndarray, A: np.ndarray, limit: float, dtype: tf.DType
 ) -> LayerReport:
-    """The statistics of one layer's units: c and c_hat against each other and against A."""
+    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|."""
     if not np.isfinite(found).all() or not np.isfinite(c).all():
         raise AdjointError(
             f"layer '{layer.name}' has units that are NaN or infinite: the network overflows "
-            f"{dtype.name} "
-            "at these images. Verify in float64, or check the weights."
+            f"{dtype.name} at these images. Verify in float64, or check the weights."
         )
-    error = np.abs(found.astype(float) - c.astype(float))
-    scaled = np.divide(error, unit_roundoff(dtype) * A, out=np.zeros_like(error), where=A > 0)
-    if np.any((A == 0) & (error > 0)):
-        raise AdjointError(
-            f"layer '{layer.name}': a unit without any active path has a nonzero error."
-        )
-    return LayerReport.of(relative_error(c, found), float(scaled.max()), limit)
+    error = np.abs(found.astype(float) - c.astype(float)) / unit_roundoff(dtype)
+    largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
+    return LayerReport.of(
+        relative_error(c, found), _largest_ratio(error, A), _largest_ratio(error, largest), limit
+    )
+
+
+def _largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
+    """max error / scale; an error where the scale is zero counts as infinite."""
+    scale = np.broadcast_to(scale, error.shape)
+    ratio = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+    return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
 
 
 def chosen_layers(

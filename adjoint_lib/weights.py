@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import keras
 import numpy as np
 
 from adjoint_lib.errors import DataError, InputError
+from adjoint_lib.files import replacing
 
 
 def save_weights(model: keras.Model, path: str | Path, provenance: dict | None = None) -> str:
@@ -28,17 +28,13 @@ def save_weights(model: keras.Model, path: str | Path, provenance: dict | None =
     """
     path = _npz(path)
     arrays = {key: _array(variable) for key, variable in _variables(model).items()}
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with open(partial, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez_compressed(file, **arrays)
     digest = _sha256(path)
     if provenance is not None:
-        partial.write_text(json.dumps({**provenance, "sha256": digest}, indent=2) + "\n")
-        os.replace(partial, path.with_suffix(".json"))
+        with replacing(path.with_suffix(".json")) as file:
+            text = json.dumps({**provenance, "sha256": digest}, indent=2) + "\n"
+            file.write(text.encode())
     return digest
 
 

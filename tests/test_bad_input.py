@@ -194,8 +194,8 @@ def test_channels_first():
 
 def test_a_network_that_differs_from_its_model_is_refused(monkeypatch):
     """The self-check: if a handler were wrong, no network would come back."""
-    from adjoint_lib import lowering
+    from adjoint_lib import handlers
 
-    monkeypatch.setitem(lowering.HANDLERS, L.LeakyReLU, lowering.identity)
+    monkeypatch.setitem(handlers.HANDLERS, L.LeakyReLU, handlers.identity)
     with pytest.raises(al.AdjointError, match="differs from the model at output 0"):
         al.equivalent(model_with(L.Conv2D(2, 3), L.LeakyReLU()))

@@ -377,7 +377,7 @@ def test_a_wrong_reconstruction_exits_1_and_names_its_layer(run, tiny, tmp_path,
     assert "beyond the rounding bound" in message and "fc (worst" in message
     assert "c2" not in message
     assert "UNITS BEYOND THE ROUNDING BOUND" in out
-    assert not al.Report.load(output).explained  # the evidence is kept
+    assert not al.Report.load(output).passed  # the evidence is kept
 
 
 # ---- exit code 2: wrong usage and bad input

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from reference import image_of, small_net
+from reference import image_of, random_model, small_net
 
 import adjoint_lib as al
-from adjoint_lib import primitives
+from adjoint_lib import primitives, verification
 from adjoint_lib.report import EDGES, LEVELS, LayerReport
 from adjoint_lib.verification import SMALLEST, relative_error, rounding_scale
 
@@ -49,14 +49,14 @@ def test_the_first_layer_is_left_out_unless_asked_for(report):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_unit_is_within_the_rigorous_bound(method, dtype):
     found = al.verify(NET, IMAGES, layers="all", method=method, dtype=dtype)
-    assert found.explained and found.about["dtype"] == dtype and found.images == 4
+    assert found.passed and found.about["dtype"] == dtype and found.images == 4
     assert all(layer.share() > 0.99 for layer in found.layers.values())
     if dtype == "float64":
         assert all(layer.within[-1] == layer.units for layer in found.layers.values())
 
 
-def test_the_bound_can_fail(monkeypatch):
-    """A pull or push that forgets the leak is found out."""
+def test_a_wrong_push_is_found_out(monkeypatch):
+    """Here, one that forgets the leak."""
     honest = primitives.Activation.push
 
     def forgetful(self, pattern, h, *constants):
@@ -66,8 +66,24 @@ def test_the_bound_can_fail(monkeypatch):
     monkeypatch.setattr(primitives.Activation, "push", forgetful)
     for method in ("hypersurface", "tangent"):
         found = al.verify(SINGLE, IMAGES[:1], method=method)
-        assert not found.layers["out"].explained and not found.explained
+        assert not found.layers["out"].passed and not found.passed
         assert "BEYOND" in repr(found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_wrong_value_is_found_out_at_any_depth(monkeypatch, dtype):
+    """In deep layers A is so large that even c_hat = 0 is within u A; the second limit sees it."""
+    net = al.equivalent(random_model(al.models.resnet20))
+    honest = verification._reconstruct
+
+    def nothing(*args):
+        return ((layer, 0 * found) for layer, found in honest(*args))
+
+    monkeypatch.setattr(verification, "_reconstruct", nothing)
+    x = np.random.default_rng(0).random((1, 32, 32, 3))
+    found = al.verify(net, x, layers="all", method="tangent", dtype=dtype)
+    assert not any(layer.passed for layer in found.layers.values())
+    assert found.layers["conv18"].worst < found.layers["conv18"].bound  # by A alone it would pass
 
 
 def test_rounding_scale_by_hand():
@@ -98,7 +114,7 @@ def test_relative_error_follows_the_paper():
 
 def test_the_histogram_counts_every_unit_once():
     epsilon = np.array([-2e-4, -1e-4, -5e-5, 0, 0, 3e-7, 1e-4, 1.1e-4, 0.5, 1e30])
-    layer = LayerReport.of(epsilon, 1.0, 2.0)
+    layer = LayerReport.of(epsilon, 1.0, 1.0, 2.0)
     assert (layer.under, layer.over, layer.exact) == (1, 3, 2)
     assert layer.histogram.sum() + layer.under + layer.over == layer.units == 10
     assert layer.histogram[0] == 1 and layer.histogram[-1] == 1
@@ -109,11 +125,11 @@ def test_the_histogram_counts_every_unit_once():
 
 def test_quantiles_are_upper_limits_within_a_bin():
     epsilon = 10 ** np.random.default_rng(0).uniform(-9, -1, 10001)
-    layer = LayerReport.of(epsilon, 0.0, 0.0)
+    layer = LayerReport.of(epsilon, 0.0, 0.0, 0.0)
     for q in (0.01, 0.5, 0.999, 1.0):
         exact = np.quantile(epsilon, q, method="inverted_cdf")
         assert exact <= layer.quantile(q) <= exact * 1.1221
-    assert LayerReport.of(np.zeros(5), 0.0, 0.0).quantile(0.9) == 0
+    assert LayerReport.of(np.zeros(5), 0.0, 0.0, 0.0).quantile(0.9) == 0
     with pytest.raises(al.InputError, match="q between 0 and 1"):
         layer.quantile(2)
 
@@ -171,7 +187,7 @@ def test_the_table_reads_like_the_papers(report):
 def test_a_small_memory_budget_changes_nothing_but_the_pace():
     small = al.verify(NET, IMAGES[:1], max_bytes=1)
     large = al.verify(NET, IMAGES[:1])
-    assert small.layers["out"].units == large.layers["out"].units and small.explained
+    assert small.layers["out"].units == large.layers["out"].units and small.passed
 
 
 def test_overflow_is_an_error_not_a_result():

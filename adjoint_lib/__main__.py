@@ -172,8 +172,9 @@ def _add_verify(commands) -> None:
           {program} verify --file my.keras --layers conv1,conv2 --dtype float64
           {program} verify --model resnet20 --method tangent --full --images 10000 --output r.json
 
-        The exit code is 0 if every unit is within its rigorous rounding bound, 1 if not. The bound
-        grows fast with depth; in deep layers the shares in the table say more.
+        The exit code is 0 if every unit is within its rounding bound, 1 if not. The bound is held
+        against the unit's rounding scale A (rigorous, but loose in deep layers) and against the
+        largest value of the layer.
         """,
         name="verify",
     )

@@ -279,7 +279,7 @@ def _add_train(commands) -> None:
 def _add_evaluate(commands) -> None:
     parser = _described(
         commands.add_parser,
-        "Show the test accuracy of a trained network, with its 95 % interval.",
+        "Show the test accuracy of a trained network, with its 95 percent interval.",
         """
         examples:
           {program} evaluate --model vgg7 --dataset cifar10 --sample

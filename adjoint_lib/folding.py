@@ -1,6 +1,6 @@
 """Folding: batch normalisation and multipliers disappear into kernels and biases.
 
-`batch_norm` is the paper's Eq. (BN_reduced): BN is a scale followed by a bias. `fold` then moves
+`batch_norm` is the paper's Eq. (7): BN is a scale followed by a bias. `fold` then moves
 every scale into the kernel before it, where nothing else reads that kernel's output:
 
     conv -> scale          becomes  conv with w' = w * scale

@@ -1,5 +1,7 @@
 """The frozen network: at a fixed activation pattern the whole network is one linear operator J.
 
+In the paper, J is J_F(z([x; x_b])) of Eq. (3), and its adjoint J* that of Eq. (4) and (5).
+
 `Frozen.push` reads J as a tangent (all layers at once), `Frozen.pull` reads it as an adjoint (from
 one layer back to [x; x_b]). Everything else in the library, the five modes and the verification,
 is written in terms of these two: this is the seam for a faster engine.

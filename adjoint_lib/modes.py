@@ -8,6 +8,9 @@ w[r1, r2, j, i] (in-channel j, out-channel i) and window positions s = (y, x):
     RM2   RM4 summed over j: the unit c[s, i]                        H[y, x, i]
     RM1   RM4 summed over s and j                                    H[i]
     RM0   a column of a dense layer                                  H[i]
+
+These are the paper's Eq. (8) and (10) to (13); its Algorithm 1 computes the same through a dense
+Jacobian.
 """
 
 from __future__ import annotations

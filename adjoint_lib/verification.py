@@ -1,7 +1,6 @@
 """Verification: reconstruct every unit and compare it with what the network computes.
 
-This is the paper's Eq. (verify_conv), (verify_FC) and (relative_err). Two methods, which prove
-different things:
+This is the paper's Eq. (14) to (16). Two methods, which prove different things:
 
 - ``"hypersurface"`` materialises H = J* w for every unit, streamed, and takes
   c_hat = <x | H_I> + <x_b | H_b>. This is the paper's claim itself: each unit's own hypersurface

@@ -18,7 +18,7 @@ def dense(layer, mode, **options):
 
 @pytest.mark.parametrize("layer", ["first", "second"])
 def test_sums_between_the_modes(layer):
-    """Eq. (RM3), (RM2), (RM1): RM4 over s, over j, over both."""
+    """Eq. (10) to (12): RM4 summed over s, over j, over both."""
     RM4, RM3, RM2, RM1 = (dense(layer, mode) for mode in ("RM4", "RM3", "RM2", "RM1"))
     tolerance = 1e-12 * np.abs(RM4).sum(axis=(1, 2, 3)).max()
     np.testing.assert_allclose(RM4.sum((1, 2)), RM3, atol=tolerance)

@@ -87,7 +87,7 @@ def test_sources_tile_x_b_in_order():
 
 
 def test_batch_norm_reduction_by_hand():
-    """Eq. (BN_reduced) with numbers: gamma 3, beta 1, mean 2, variance 4 - epsilon."""
+    """Eq. (7) with numbers: gamma 3, beta 1, mean 2, variance 4 - epsilon."""
     scale, bias = batch_norm([3.0], [1.0], [2.0], [4.0 - 1e-3], 1e-3)
     np.testing.assert_allclose([scale[0], bias[0]], [1.5, -2.0])
 

@@ -105,8 +105,7 @@ class Hypersurface:
         self._check_budget(count)
         each = [self._compute(self.frozen.row(n), axes) for n in images]
         rows = np.concatenate(each) if len(each) > 1 else each[0]
-        x = np.repeat(self.frozen.images.numpy()[images], count // len(images), axis=0)
-        return Units(self.net, rows, x, kept)
+        return Units(self.net, rows, self.frozen.images.numpy()[images], kept)
 
     def at(self, units: np.ndarray) -> Units:
         """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
@@ -122,8 +121,8 @@ class Hypersurface:
         if outside.any():
             raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
         self._check_budget(len(units))
-        x = np.repeat(self.frozen.images.numpy(), len(units), axis=0)
-        return Units(self.net, self._by_pull(self.frozen, units), x, (len(units),))
+        rows = self._by_pull(self.frozen, units)
+        return Units(self.net, rows, self.frozen.images.numpy(), (len(units),))
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         units = self[...]
@@ -143,11 +142,10 @@ class Hypersurface:
         """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
         count = math.prod(len(a) for a in axes)
         directions = sum(stop - start for start, stop in frozen.chunks([self.layer]))
-        if count <= directions:
-            return self._by_pull(
-                frozen, np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
-            )
-        return self._by_push(frozen, axes, count)
+        if count > directions:
+            return self._by_push(frozen, axes, count)
+        units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
+        return self._by_pull(frozen, units)
 
     def _by_pull(self, frozen: Frozen, units: np.ndarray) -> np.ndarray:
         """Pull the cotangent of each unit, a row of `units`, back to [x; x_b]."""
@@ -163,18 +161,15 @@ class Hypersurface:
 
     def _cotangent(self, frozen: Frozen, units: np.ndarray) -> tf.Tensor:
         """What the chosen units weigh F(v) with: their kernels, in place. units: (n, axes)."""
-        *positions, out = self.layer.shape
-        channel = tf.one_hot(units[:, -1], out, dtype=self.net.dtype)
+        shape, out = self.layer.shape, units[:, -1]
         if self.mode.pool:
-            where = tf.ones((len(units), math.prod(positions)), self.net.dtype)
+            channel = tf.one_hot(out, shape[-1], dtype=self.net.dtype)
+            channel = tf.reshape(channel, (-1, *(1,) * (len(shape) - 1), shape[-1]))
+            selector = tf.broadcast_to(channel, (len(units), *shape))
         else:
-            places = (
-                np.ravel_multi_index(units.T[: len(positions)], positions)
-                if positions
-                else 0 * units[:, 0]
-            )
-            where = tf.one_hot(places, math.prod(positions), dtype=self.net.dtype)
-        selector = tf.reshape(where[:, :, None] * channel[:, None, :], (-1, *self.layer.shape))
+            flat = np.ravel_multi_index((*units.T[: len(shape) - 1], out), shape)
+            one_hot = tf.one_hot(flat, math.prod(shape), dtype=self.net.dtype)
+            selector = tf.reshape(one_hot, (-1, *shape))
         (g,) = frozen.nodes[self.layer.number].primitive.pull(None, selector)
         return g if self.mode.merge else g * self._only(units[:, -2], len(g.shape))
 
@@ -229,10 +224,9 @@ class Hypersurface:
         if size > self.max_bytes:
             raise TooLarge(
                 f"{self.mode.name} of '{self.layer.name}' asks for {count:,} hypersurfaces of "
-                f"{self.net.d_in:,} "
-                f"entries: {readable(size)}, above the budget of {readable(self.max_bytes)}. "
-                "Index fewer "
-                "units, stream them (net.freeze(image).hypersurfaces()), or raise max_bytes."
+                f"{self.net.d_in:,} entries: {readable(size)}, above the budget of "
+                f"{readable(self.max_bytes)}. Index fewer units, stream them "
+                "(net.freeze(image).hypersurfaces()), or raise max_bytes."
             )
 
 
@@ -245,7 +239,7 @@ class Units:
 
     def __init__(self, net: EquivalentNet, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]):
         self._net = net
-        self._x = x.reshape(len(rows), -1)
+        self._x = x.reshape(len(x), -1)
         self._kept = kept
         self.H = rows.reshape(*kept, net.d_in)
 
@@ -262,11 +256,11 @@ class Units:
     @property
     def contributions(self) -> np.ndarray:
         """<x | H_I>, then <x_b | H_b> of each part of x_b: (*chosen, 1 + sources); sum: `value`."""
-        rows = self.H.reshape(-1, self._net.d_in)
-        image = np.einsum("nd,nd->n", rows[:, : self._pixels], self._x)
-        weighed = rows[:, self._pixels :] * self._net.x_b.astype(rows.dtype)
-        parts = [weighed[:, s.start : s.stop].sum(1) for s in self._net.sources]
-        return np.stack([image, *parts], axis=-1).reshape(*self._kept, -1)
+        rows = self.H.reshape(len(self._x), -1, self._net.d_in)  # (images, units of each, d_in)
+        image = np.einsum("nud,nd->nu", rows[..., : self._pixels], self._x)
+        weighed = rows[..., self._pixels :] * self._net.x_b.astype(rows.dtype)
+        parts = [weighed[..., s.slice].sum(-1) for s in self._net.sources]
+        return np.stack([image, *parts], axis=-1).reshape(*self._kept, 1 + len(parts))
 
     @property
     def sources(self) -> list[str]:

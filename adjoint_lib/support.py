@@ -38,8 +38,7 @@ def check_model(model: keras.Model) -> None:
     if isinstance(model, keras.Sequential) and not model.built:
         raise InputError(
             f"model '{model.name}' is not built, so its layers have no weights yet. Build it "
-            "first: "
-            "begin with keras.Input(shape), or call model.build((None, *shape))."
+            "first: begin with keras.Input(shape), or call model.build((None, *shape))."
         )
     check_readable(model, model.name)
     if len(model.inputs) != 1:
@@ -48,8 +47,7 @@ def check_model(model: keras.Model) -> None:
     if None in shape:
         raise InputError(
             f"model '{model.name}' takes inputs of shape {shape}; expected a fixed size. Call it "
-            "on "
-            "keras.Input((height, width, channels)) and use that model."
+            "on keras.Input((height, width, channels)) and use that model."
         )
     for layer in layers_with_weights(model):
         check_precision(layer)
@@ -59,9 +57,8 @@ def check_readable(model: keras.Model, name: str) -> None:
     """Refuse a subclass of keras.Model whose wiring is Python code."""
     if not hasattr(functional(model), "_nodes_by_depth"):
         raise UnsupportedLayer(
-            f"model '{name}' ({type(model).__name__}) is a subclass of keras.Model with a call "
-            "of its "
-            "own, which cannot be read as a graph. Expected a Sequential or functional model."
+            f"model '{name}' ({type(model).__name__}) is a subclass of keras.Model with a call of "
+            "its own, which cannot be read as a graph. Expected a Sequential or functional model."
         )
 
 
@@ -70,10 +67,9 @@ def check_precision(layer: keras.layers.Layer) -> None:
     computes, stores = layer.compute_dtype, layer.variable_dtype
     if computes != stores or computes not in ("float32", "float64"):
         raise InputError(
-            f"layer '{layer.name}' computes in {computes} with {stores} weights; expected "
-            "float32 or "
-            "float64 throughout. Rebuild the model under keras.config.set_dtype_policy('float32') "
-            "and set its weights."
+            f"layer '{layer.name}' computes in {computes} with {stores} weights; expected float32 "
+            "or float64 throughout. Rebuild the model under "
+            "keras.config.set_dtype_policy('float32') and set its weights."
         )
 
 
@@ -89,8 +85,8 @@ def handler_for(operation: keras.Operation, name: str) -> Callable[[Call], int]:
     reason = REASONS.get(kind.__name__, "its exact equivalent is not known")
     supported = ", ".join(sorted(known.__name__ for known in HANDLERS))
     raise UnsupportedLayer(
-        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY} "
-        f"Supported: {supported}."
+        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY} Supported: "
+        f"{supported}."
     )
 
 
@@ -118,9 +114,8 @@ def check_call(node, name: str) -> None:
     """Refuse a call that asks for training behaviour."""
     if node.arguments.kwargs.get("training"):
         raise UnsupportedLayer(
-            f"layer '{name}' is called with training=True inside the model, so its output "
-            "depends on "
-            "the batch. Call it without, so that inference uses its stored statistics."
+            f"layer '{name}' is called with training=True inside the model, so its output depends "
+            "on the batch. Call it without, so that inference uses its stored statistics."
         )
 
 

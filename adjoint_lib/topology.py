@@ -257,8 +257,8 @@ class EquivalentNet:
         entries = " x ".join(map(str, self.input_shape))
         return (
             f"<EquivalentNet '{self.name}': x {entries}, x_b {self.x_b.size} from "
-            f"{len(self.sources)} "
-            f"sources, {len(self.layers)} layers with a kernel, {self.dtype.name}>"
+            f"{len(self.sources)} sources, {len(self.layers)} layers with a kernel, "
+            f"{self.dtype.name}>"
         )
 
     # -------------------------------------------------------------- for the readings
@@ -270,8 +270,7 @@ class EquivalentNet:
         if found.dtype.kind != "f":
             raise InputError(
                 f"expected floating-point images, got {found.dtype}. Scale them as in training, "
-                "for "
-                "instance images / 255 for pixels in [0, 1]."
+                "for instance images / 255 for pixels in [0, 1]."
             )
         if found.shape == self.input_shape:
             found = found[None]

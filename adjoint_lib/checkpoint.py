@@ -35,8 +35,8 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
     if not path.exists():
         return None
     try:
-        with np.load(path) as file:
-            arrays = {key: file[key] for key in file.files}
+        with open(path, "rb") as file, np.load(file) as archive:
+            arrays = {key: archive[key] for key in archive.files}
         return arrays, json.loads(arrays.pop(_NOTES).tobytes())
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
         raise DataError(

@@ -33,7 +33,7 @@ class Accuracy:
         n, p, z = self.count, self.value, 1.959963984540054
         centre = (p + z * z / (2 * n)) / (1 + z * z / n)
         reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, centre - reach), min(1.0, centre + reach)
+        return max(0.0, min(p, centre - reach)), min(1.0, max(p, centre + reach))
 
     def __str__(self) -> str:
         low, high = self.interval()

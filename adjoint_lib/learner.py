@@ -46,7 +46,7 @@ class Learner:
         with self.strategy.scope():
             self.model = models.build(name, classes=classes, final_activation=False, seed=seed)
             self.optimizer = keras.optimizers.SGD(
-                0.0, momentum=recipe.momentum, nesterov=recipe.momentum > 0
+                0.0, momentum=recipe.momentum, nesterov=recipe.momentum > 0, name="sgd"
             )
             self.optimizer.build(self.model.trainable_variables)
         self._scorer = Scorer(self.model, name)
@@ -56,7 +56,7 @@ class Learner:
     def state(self) -> dict[str, np.ndarray]:
         """All that a step changes, by name."""
         optimizer = {f"optimizer/{v.path}": v for v in self.optimizer.variables}
-        return self.weights() | {key: np.array(v) for key, v in optimizer.items()}
+        return self.weights() | {key: _copy(variable) for key, variable in optimizer.items()}
 
     def set_state(self, arrays: dict[str, np.ndarray]) -> None:
         self.set_weights(arrays)
@@ -65,7 +65,7 @@ class Learner:
 
     def weights(self) -> dict[str, np.ndarray]:
         """A copy of the model's weights."""
-        return {v.path: np.array(v) for v in self.model.weights}
+        return {variable.path: _copy(variable) for variable in self.model.weights}
 
     def set_weights(self, arrays: dict[str, np.ndarray]) -> None:
         for variable in self.model.weights:
@@ -128,6 +128,10 @@ class Learner:
             return [strategy.reduce("sum", result, axis=None) for result in results]
 
         return update
+
+
+def _copy(variable: keras.Variable) -> np.ndarray:
+    return np.array(variable.value.numpy())
 
 
 def _penalty(variables: list[keras.Variable], recipe: Recipe) -> tf.Tensor:

@@ -1,0 +1,596 @@
+"""Training: what an epoch sees, what a step does, and that a broken run ends as an unbroken one.
+
+The runs here are short ones on the embedded sample; the file takes about a minute.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjoint_lib import __main__ as command_line
+from adjoint_lib import augmentation, checkpoint, data, evaluation, models, recipes, training
+from adjoint_lib.errors import AdjointError, DataError, InputError
+from adjoint_lib.learner import Learner
+from adjoint_lib.recipes import Recipe, recipe
+from adjoint_lib.training_twin import training_twin
+from adjoint_lib.weights import provenance
+
+ROOT = Path(__file__).resolve().parent.parent
+NETWORKS = [(model, dataset) for model in models.MODELS for dataset in data.CLASS_NAMES]
+
+
+@pytest.fixture(scope="module")
+def pixels() -> np.ndarray:
+    """200 sample images as uint8."""
+    images, _ = data.sample("cifar10")
+    return np.rint(images[:200] * 255).astype(np.uint8)
+
+
+def tiny(**changes) -> Recipe:
+    """A recipe for the sample: small batches, both sizes, a few steps an epoch."""
+    usual = {"epochs": 3, "batch": 45, "rates": ((0, 0.05), (3, 0.0)), "sizes": ((0, 8), (2, 32))}
+    return replace(recipe("fast", "vgg7", "cifar10"), **{"name": "tiny", **usual, **changes})
+
+
+# ---- augmentation
+
+
+def test_crop_and_flip_is_a_window_of_the_reflected_image(pixels):
+    numbers = np.random.default_rng(0).random((len(pixels), 3), np.float32)
+    found = augmentation.crop_and_flip(tf.constant(pixels), tf.constant(numbers)).numpy()
+    padded = np.pad(pixels, [(0, 0), (4, 4), (4, 4), (0, 0)], mode="reflect")
+    for image, (flip, down, right), result in zip(padded, numbers, found, strict=True):
+        top, left = int(down * 9), int(right * 9)
+        window = image[top : top + 32, left : left + 32]
+        expected = window[:, ::-1] if flip < 0.5 else window
+        np.testing.assert_array_equal(result, expected.astype(np.float32) / 255)
+
+
+def test_every_image_is_changed_on_its_own_and_every_change_happens(pixels):
+    same = np.repeat(pixels[:1], 4000, axis=0)
+    kind = augmentation.AUGMENTATIONS["crop-flip"]
+    numbers = augmentation.draw(kind, seed=0, epoch=0, count=len(same))
+    found = kind.apply(tf.constant(same), tf.constant(numbers)).numpy()
+    _, counts = np.unique(found.reshape(len(found), -1), axis=0, return_counts=True)
+    assert len(counts) == 9 * 9 * 2
+    # The sum of the squared, scaled deviations is about 161 +- 18 if all are equally likely.
+    expected = len(same) / len(counts)
+    assert ((counts - expected) ** 2 / expected).sum() < 161 + 5 * 18
+
+
+def test_numbers_depend_on_seed_epoch_and_image_alone():
+    kind = augmentation.AUGMENTATIONS["paper"]
+    numbers = augmentation.draw(kind, seed=1, epoch=2, count=50)
+    assert numbers.dtype == np.float32 and numbers.shape == (50, kind.numbers)
+    assert numbers.min() >= 0 and numbers.max() < 1
+    np.testing.assert_array_equal(numbers[:20], augmentation.draw(kind, 1, 2, 20))
+    others = [augmentation.draw(kind, seed, epoch, 50) for seed, epoch in ((1, 3), (2, 2), (2, 1))]
+    assert all((numbers != other).mean() > 0.99 for other in others)
+    assert len(np.unique(numbers, axis=0)) == 50
+
+
+@pytest.mark.parametrize("name", augmentation.AUGMENTATIONS)
+@pytest.mark.parametrize("number", [0.0, np.nextafter(np.float32(1), np.float32(0))])
+def test_the_extreme_numbers_stay_within_the_image(pixels, name, number):
+    kind = augmentation.AUGMENTATIONS[name]
+    numbers = np.full((4, kind.numbers), number, np.float32)
+    found = kind.apply(tf.constant(pixels[:4]), tf.constant(numbers))
+    assert found.shape == (4, 32, 32, 3) and np.isfinite(found).all()
+
+
+def test_the_papers_augmentation_is_tensorflows_in_the_papers_order(pixels):
+    batch = pixels[:20]
+    numbers = np.random.default_rng(1).random((len(batch), 6), np.float32)
+    found = augmentation.paper(tf.constant(batch), tf.constant(numbers)).numpy()
+    for image, row, result in zip(batch, numbers, found, strict=True):
+        flip, saturation, contrast, brightness, down, right = (float(number) for number in row)
+        x = tf.constant(image, tf.float32) / 255
+        x = tf.image.flip_left_right(x) if flip < 0.5 else x
+        x = tf.image.adjust_saturation(x, 2 * saturation)
+        x = tf.image.adjust_contrast(x, 0.4 + 1.2 * contrast)
+        x = tf.image.adjust_brightness(x, brightness - 0.5)
+        x = tf.image.resize(x, (36, 36))
+        x = tf.image.crop_to_bounding_box(x, int(down * 5), int(right * 5), 32, 32)
+        np.testing.assert_allclose(result, x, atol=2e-5)
+
+
+@given(st.lists(st.integers(0, 255), min_size=3, max_size=3), st.floats(0, 2, width=32))
+def test_saturate_is_the_hsv_one(colour, factor):
+    image = tf.constant(np.reshape(colour, (1, 1, 1, 3)), tf.float32) / 255
+    found = augmentation.saturate(image, tf.fill((1, 1, 1, 1), factor))
+    np.testing.assert_allclose(found, tf.image.adjust_saturation(image, factor), atol=1e-5)
+
+
+# ---- split, order, batches
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_split_is_45000_and_5000_and_disjoint(seed):
+    chosen, held_out = training.split(50_000, seed)
+    assert (len(chosen), len(held_out)) == (45_000, 5_000)
+    assert not np.intersect1d(chosen, held_out).size
+    assert len(np.union1d(chosen, held_out)) == 50_000
+    np.testing.assert_array_equal(held_out, training.split(50_000, seed)[1])
+    assert len(np.intersect1d(held_out, training.split(50_000, seed + 7)[1])) < 1_000
+    assert 0.45 < (held_out < 25_000).mean() < 0.55
+
+
+def numbered_images(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images that can be told apart, each with its own number as its label."""
+    labels = np.arange(count)
+    images = np.zeros((count, 32, 32, 3), np.uint8)
+    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels % 256, labels // 256
+    return images, labels
+
+
+def test_an_epoch_shows_each_training_image_once_with_its_label():
+    images, labels = numbered_images(1000)
+    chosen, held_out = training.split(1000, seed=0)
+    orders = []
+    for epoch in (0, 1):
+        seen = list(training.batches(images, labels, chosen, tiny(batch=90), 0, epoch))
+        assert [len(batch.labels) for batch in seen] == [90] * 10
+        order = np.concatenate([batch.labels for batch in seen])
+        shown = np.concatenate([batch.images for batch in seen]).astype(int)
+        np.testing.assert_array_equal(shown[:, 0, 0, 0] + 256 * shown[:, 0, 0, 1], order)
+        np.testing.assert_array_equal(np.sort(order), chosen)
+        assert not np.intersect1d(order, held_out).size
+        orders.append(order)
+    assert (orders[0] == orders[1]).mean() < 0.1
+
+
+def test_an_epoch_taken_up_in_its_middle_goes_on_as_it_was():
+    images, labels = numbered_images(300)
+    arguments = images, labels, training.split(300, 0)[0], tiny(), 5, 2
+    whole = list(training.batches(*arguments))
+    for first in range(len(whole) + 1):
+        rest = list(training.batches(*arguments, first))
+        assert len(rest) == len(whole) - first
+        for one, other in zip(whole[first:], rest, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_an_image_gets_the_same_numbers_whatever_the_batch():
+    images, labels = numbered_images(300)
+    chosen, _ = training.split(300, 0)
+
+    def numbers_of(batch):
+        seen = list(training.batches(images, labels, chosen, tiny(batch=batch), 0, 0))
+        return {n: tuple(row) for b in seen for n, row in zip(b.labels, b.numbers, strict=True)}
+
+    assert numbers_of(45) == numbers_of(90)
+
+
+# ---- recipes
+
+
+@pytest.mark.parametrize(("model", "dataset"), NETWORKS)
+def test_the_papers_recipe_has_the_papers_schedule(model, dataset):
+    text = (ROOT / "data" / "paper" / "training.csv").read_text()
+    (row,) = (
+        row
+        for row in csv.DictReader(text.splitlines())
+        if row["dataset"] == dataset and row["model"] == model.replace("-", "_")
+    )
+    found = recipe("paper", model, dataset)
+    assert found.epochs == int(row["total_epochs"])
+    for stage in "123":
+        first, last = map(int, row[f"epochs_{stage}"].split("-"))
+        for position in (first, last, last + 0.999):
+            assert found.learning_rate(position) == float(row[f"lr_{stage}"])
+    assert (found.batch, found.momentum, found.l2, found.size(0)) == (100, 0, 0, 32)
+    assert found.l1 > 0 and found.augmentation == "paper"
+    assert [epoch for epoch in range(6) if found.validates(epoch)] == [1, 3, 5]
+    assert found.validates(found.epochs - 1)
+
+
+@pytest.mark.parametrize(("model", "dataset"), NETWORKS)
+@pytest.mark.parametrize("epochs", [None, 4])
+def test_the_fast_recipe_is_one_cycle_that_ends_at_full_size(model, dataset, epochs):
+    found = recipe("fast", model, dataset)
+    found = found.stretched(epochs) if epochs else found
+    assert found.epochs == (epochs or found.epochs)
+    rates = [found.learning_rate(found.epochs * part) for part in np.linspace(0, 1, 101)]
+    peak = int(np.argmax(rates))
+    assert rates[0] < rates[peak] and rates[-1] == 0 and 10 <= peak <= 50
+    assert (np.diff(rates[: peak + 1]) > 0).all() and (np.diff(rates[peak:]) < 0).all()
+    assert found.size(found.epochs - 1) == 32
+
+
+def test_the_command_line_offers_the_recipes_there_are():
+    assert command_line.RECIPES == recipes.RECIPES
+    with pytest.raises(InputError, match="there are fast, paper"):
+        recipe("slow", "vgg7", "cifar10")
+
+
+# ---- one step
+
+
+def trained_once(network, model, images) -> list[np.ndarray]:
+    """Outputs, gradients of the cross-entropy, and running statistics after one call."""
+    labels = tf.constant(np.arange(len(images)) % 10)
+    with tf.GradientTape() as tape:
+        outputs = network(images, training=True)
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    results = [outputs, *gradients, *model.non_trainable_variables]
+    return [keras.ops.convert_to_numpy(result) for result in results]
+
+
+def test_the_twin_in_training_is_the_model_in_training(pixels):
+    """As Keras's own training mode, which is computed in float64: in float32 it is less exact."""
+    images = pixels[:32].astype(np.float32) / 255
+    model = models.randomise(models.vgg7(final_activation=False), seed=1)
+    weights = model.get_weights()
+    found = trained_once(training_twin(model, 32), model, images)
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float64")
+    try:
+        exact = models.vgg7(final_activation=False)
+        exact.set_weights(weights)
+        expected = trained_once(exact, exact, images.astype(np.float64))
+    finally:
+        keras.config.set_dtype_policy(before)
+    assert len(found) == 1 + (6 * 3 + 1) + 6 * 2
+    for one, other in zip(found, expected, strict=True):
+        # The running variances differ by n / (n - 1), with n = 32 * 8 * 8 or more.
+        np.testing.assert_allclose(one, other, atol=2e-3 * np.abs(other).max())
+    means = found[-12::2]
+    assert all((mean != old).any() for mean, old in zip(means, weights[3::5], strict=False))
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_the_twin_takes_other_sizes_and_shares_every_weight(name):
+    model = models.build(name, final_activation=False)
+    twin = training_twin(model, 24)
+    assert twin(np.zeros((2, 24, 24, 3), np.float32)).shape == (2, 10)
+    ids = {id(variable) for variable in model.weights}
+    assert {id(variable) for variable in twin.weights} <= ids
+    kernels = {id(layer.kernel) for layer in model.layers if hasattr(layer, "kernel")}
+    assert kernels <= {id(variable) for variable in twin.weights}
+
+
+def test_a_step_is_gradient_descent_on_cross_entropy_and_penalties(pixels):
+    """Re-derived with a plain tape: w - rate (gradient + l1 sign(w) + l2 w), kernels only."""
+    plain = tiny(momentum=0.0, l1=0.003, l2=0.02, batch=16, sizes=((0, 32),))
+    learner = Learner("vgg7", 10, plain, seed=3)
+    models.randomise(learner.model, seed=4)
+    inputs = tf.constant(pixels[:16], tf.float32) / 255
+    labels = np.arange(16) % 10
+    before = learner.weights()
+    with tf.GradientTape() as tape:
+        outputs = learner.model(inputs, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
+        mean = tf.reduce_mean(losses)
+    variables = learner.model.trainable_variables
+    gradients = tape.gradient(mean, [variable.value for variable in variables])
+    learner.set_weights(before)
+    loss, correct = learner.update(inputs, labels, rate=0.1)
+    new = learner.weights()
+    assert loss == pytest.approx(float(mean), rel=1e-5)
+    assert correct == (np.argmax(outputs, -1) == labels).sum()
+    for variable, gradient in zip(variables, gradients, strict=True):
+        old = before[variable.path]
+        step = gradient.numpy()
+        if variable.path.endswith("kernel"):
+            step = step + 0.003 * np.sign(old) + 0.02 * old
+        scale = np.abs(step).max()
+        np.testing.assert_allclose(new[variable.path], old - 0.1 * step, atol=1e-4 * scale + 1e-7)
+
+
+def test_the_inputs_of_fixup_are_normalised(pixels):
+    still = np.array([[0.9, 0.5, 0.5]], np.float32)  # no flip, no shift
+    for name in ("vgg7", "resnet20-fixup"):
+        learner = Learner(name, 10, tiny(), seed=0)
+        found = learner.prepare(pixels[:1], still, 32).numpy()
+        expected = models.preprocess(name, pixels[:1].astype(np.float32) / 255)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert learner.prepare(pixels[:1], still, 24).shape == (1, 24, 24, 3)
+
+
+TWO_DEVICES = """
+import sys
+import numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+sys.path.insert(0, "tests")
+from test_training import tiny
+from adjoint_lib.learner import Learner
+rng = np.random.default_rng(0)
+images, labels = rng.random((3, 16, 8, 8, 3), np.float32), rng.integers(0, 10, (3, 16))
+results = []
+for strategy in (None, tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])):
+    learner = Learner("resnet20-fixup", 10, tiny(batch=16), 0, strategy)
+    print([learner.update(tf.constant(x), y, 0.1) for x, y in zip(images, labels)])
+    results.append(learner.weights())
+one, two = results
+assert learner.strategy.num_replicas_in_sync == 2
+moved = Learner("resnet20-fixup", 10, tiny(batch=16), 0).weights()
+for key in one:
+    np.testing.assert_allclose(one[key], two[key], atol=1e-5, err_msg=key)
+assert sum((one[key] != moved[key]).any() for key in one) > 20
+learner = Learner("vgg7", 10, tiny(batch=16), 0, strategy)   # batch normalisation, too
+before = learner.weights()["bn5/moving_mean"]
+learner.update(tf.constant(images[0]), labels[0], 0.1)
+assert (learner.weights()["bn5/moving_mean"] != before).any()
+learner.set_state(learner.state())
+try:
+    Learner("vgg7", 10, tiny(batch=15), 0, strategy)
+except ValueError as error:
+    print("refused:", error)
+"""
+
+
+def test_two_devices_do_together_what_one_does():
+    run = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "refused: A batch of 15 cannot be shared evenly by 2 devices" in run.stdout
+
+
+# ---- runs
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """The weights of a short run on the sample that was never stopped."""
+    folder = tmp_path_factory.mktemp("finished")
+    return training.train("vgg7", "cifar10", tiny(), 0, folder, sample=True, progress=False)
+
+
+def log_of(folder: Path) -> list[dict]:
+    return list(csv.DictReader((folder / "log.csv").read_text().splitlines()))
+
+
+def test_a_run_leaves_weights_with_their_record(finished):
+    record = provenance(finished)
+    digest = hashlib.sha256(finished.read_bytes()).hexdigest()
+    assert record["sha256"] == digest
+    model = models.vgg7(weights=finished)  # in the network with its final activation
+    assert model.layers[-1].name == "relu6"
+    images, labels = data.sample("cifar10")
+    chosen, held_out = training.split(300, 0)
+    bare = models.vgg7(weights=finished, final_activation=False)
+    scores = evaluation.Scorer(bare, "vgg7")(images)
+    for name, indices in (("train", chosen), ("validation", held_out)):
+        assert record["accuracy"][name]["correct"] == int(
+            (scores[indices].argmax(-1) == labels[indices]).sum()
+        )
+    assert "test" not in record["accuracy"]  # there are no images left for that
+    assert record["split"]["training"] == 270 and record["split"]["validation"] == 30
+    assert record["data"] == {"samples/cifar10.npz": data.DATASETS["cifar10"].sample.sha256}
+    assert record["time"]["cores"] >= 1 and record["time"]["cpu_seconds"] > 0
+    assert 0 < record["time"]["input_share"] < 1
+    assert record["versions"]["tensorflow"] == tf.__version__
+    assert str(ROOT) not in json.dumps(record)
+
+
+def test_the_log_has_a_row_an_epoch_and_the_best_validation_is_kept(finished):
+    record, rows = provenance(finished), log_of(finished.parent)
+    assert [int(row["epoch"]) for row in rows] == [0, 1, 2]
+    assert [int(row["size"]) for row in rows] == [8, 8, 32]
+    found = {int(r["epoch"]): r["validation_accuracy"] for r in rows if r["validation_accuracy"]}
+    assert set(found) == {1, 2}  # every second epoch, and the last
+    best = max(found.values(), key=float)
+    assert found[record["selected_epoch"]] == best
+    assert record["accuracy"]["validation"]["value"] == float(best)
+    assert len(record["curve"]) == 3
+
+
+def test_a_finished_run_is_left_alone(finished):
+    def state():
+        return {p.name: p.stat().st_mtime_ns for p in finished.parent.iterdir()}
+
+    before = state()
+    again = training.train(
+        "vgg7", "cifar10", tiny(), 0, finished.parent, sample=True, progress=False
+    )
+    assert again == finished and state() == before
+
+
+def test_equal_seeds_give_equal_weights_and_other_seeds_others(finished, tmp_path):
+    def digest(seed):
+        path = training.train(
+            "vgg7", "cifar10", tiny(), seed, tmp_path / str(seed), sample=True, progress=False
+        )
+        return provenance(path)["sha256"]
+
+    assert digest(0) == provenance(finished)["sha256"] != digest(1)
+
+
+BREAKABLE = """
+import sys
+sys.path.insert(0, "tests")
+from test_training import tiny
+from adjoint_lib import training
+training.train("vgg7", "cifar10", tiny(), 0, sys.argv[1], sample=True, checkpoint_seconds=0)
+"""
+
+
+def broken_off(folder: Path, number: signal.Signals | None, after: int) -> tuple[int, str]:
+    """Runs BREAKABLE, sends it a signal ``after`` so many steps in all; exit code and messages."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BREAKABLE, str(folder)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while number is not None and process.poll() is None:
+        if steps_done(folder) >= after:
+            process.send_signal(number)
+            break
+        time.sleep(0.01)
+    _, messages = process.communicate()
+    return process.returncode, messages
+
+
+def steps_done(folder: Path) -> int:
+    """By the checkpoint, which can be read at any moment, since it is always whole."""
+    found = checkpoint.load_checkpoint(folder / "checkpoint.npz")
+    return 0 if found is None else found[1]["progress"]["epoch"] * 6 + found[1]["progress"]["step"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_run_killed_and_interrupted_ends_as_an_unbroken_one(finished, tmp_path):
+    """kill -9 in the first epoch, Ctrl-C in the second, then to the end: equal to the bit."""
+    code, _ = broken_off(tmp_path, signal.SIGKILL, after=3)
+    assert code == -signal.SIGKILL and 3 <= steps_done(tmp_path) < 18
+    code, messages = broken_off(tmp_path, signal.SIGINT, after=8)
+    assert code != 0 and "Stopped and saved" in messages
+    assert 8 <= steps_done(tmp_path) < 18 and not (tmp_path / finished.name).exists()
+    code, messages = broken_off(tmp_path, None, after=0)
+    assert code == 0, messages
+    record, unbroken = provenance(tmp_path / finished.name), provenance(finished)
+    assert record["sha256"] == unbroken["sha256"]
+    assert record["time"]["sittings"] == 3 and unbroken["time"]["sittings"] == 1
+    one, other = (
+        [{k: v for k, v in row.items() if "seconds" not in k and k != "input_share"} for row in log]
+        for log in (log_of(tmp_path), log_of(finished.parent))
+    )
+    assert one == other
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_test_images_are_looked_at_once_and_last(tmp_path, monkeypatch):
+    events = []
+    images, labels = data.sample("cifar10")
+
+    def load(name, split):
+        rows = len(log_of(tmp_path)) if (tmp_path / "log.csv").exists() else 0
+        events.append((split, rows))
+        return images, labels
+
+    monkeypatch.setattr(data, "load", load)
+    short = tiny(epochs=2, sizes=((0, 8),))
+    for _ in range(2):
+        path = training.train("vgg7", "cifar10", short, 0, tmp_path, progress=False)
+    tests = [rows for split, rows in events if split == "test"]
+    assert tests == [2]  # once, when both epochs had ended
+    assert provenance(path)["accuracy"]["test"]["count"] == 300
+
+
+def test_a_folder_of_another_run_is_refused(finished):
+    with pytest.raises(InputError, match="other settings: seed was 0, is 1"):
+        training.train("vgg7", "cifar10", tiny(), 1, finished.parent, sample=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"model": "vgg8"}, "there are vgg7"),
+        ({"dataset": "mnist"}, "cifar100"),
+        ({"recipe": tiny(batch=500)}, "only 270 training images"),
+        ({"epochs": 0}, "at least 1"),
+    ],
+)
+def test_wrong_arguments_are_refused(tmp_path, arguments, said):
+    usual = {"model": "vgg7", "dataset": "cifar10", "folder": tmp_path / "run", "sample": True}
+    with pytest.raises(InputError, match=said):
+        training.train(**usual | arguments)
+
+
+def test_a_diverging_run_says_so_and_keeps_its_last_checkpoint(tmp_path):
+    wild = tiny(rates=((0, 0.0), (1, 0.0), (1.01, 1e30), (3, 1e30)), sizes=((0, 8),))
+    with pytest.raises(AdjointError, match="lower learning rate"):
+        training.train("vgg7", "cifar10", wild, 0, tmp_path, sample=True, progress=False)
+    assert steps_done(tmp_path) == 6
+
+
+# ---- checkpoints
+
+
+def test_a_checkpoint_is_kept_when_the_next_one_fails(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.npz"
+    assert checkpoint.load_checkpoint(path) is None
+    checkpoint.save_checkpoint(path, {"a": np.arange(3.0)}, {"epoch": 1})
+
+    def full_disk(file, **arrays):
+        file.write(b"half a file")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        checkpoint.save_checkpoint(path, {"a": np.zeros(3)}, {"epoch": 2})
+    arrays, notes = checkpoint.load_checkpoint(path)
+    np.testing.assert_array_equal(arrays["a"], [0.0, 1.0, 2.0])
+    assert notes == {"epoch": 1}
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    checkpoint.save_checkpoint(path, {"a": np.arange(300.0)}, {"epoch": 1})
+    whole = path.read_bytes()
+    for damaged in (whole[:500], b"", b"no archive", whole[:200] + b"\xff" * 9 + whole[209:]):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="Remove it to start the run again"):
+            checkpoint.load_checkpoint(path)
+
+
+# ---- evaluation
+
+
+@given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_interval_holds_the_shares_that_the_count_does_not_rule_out(case):
+    """Wilson's: both ends p solve (found - p)^2 = z^2 p (1 - p) / n, and enclose what was found."""
+    correct, count = case
+    found = evaluation.Accuracy(correct, count)
+    low, high = found.interval()
+    assert 0 <= low <= found.value <= high <= 1
+    for p in (low, high):
+        assert (found.value - p) ** 2 == pytest.approx(1.96**2 * p * (1 - p) / count, abs=2e-4)
+
+
+def test_accuracy_counts_the_largest_score():
+    scores = np.array([[0.0, 2.0], [3.0, 1.0], [1.0, 1.0]])
+    assert evaluation.accuracy(scores, np.array([1, 1, 0])) == evaluation.Accuracy(2, 3)
+    with pytest.raises(InputError, match="3 outputs and 2 labels"):
+        evaluation.accuracy(scores, np.array([1, 1]))
+
+
+def test_scores_are_those_of_the_model_for_either_kind_of_image(pixels):
+    model = models.randomise(models.resnet20_fixup(final_activation=False))
+    scorer = evaluation.Scorer(model, "resnet20-fixup")
+    images = pixels[:7].astype(np.float32) / 255
+    expected = keras.ops.convert_to_numpy(model(models.normalise(images)))
+    np.testing.assert_allclose(scorer(images), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scorer(pixels[:7]), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_commands_train_and_evaluate(tmp_path, capsys):
+    which = ["--model", "vgg7", "--dataset", "cifar100", "--sample"]
+    # 18 training images of CIFAR-100 do not fill a batch: refused, with the reason.
+    assert command_line.main(["train", *which, "--folder", str(tmp_path)]) == 2
+    assert "only 18 training images" in capsys.readouterr().err
+    which[3] = "cifar10"
+    assert command_line.main(["train", *which, "--epochs", "1", "--folder", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "vgg7-cifar10.npz" in out and "validation:" in out
+    assert "rate=" in err and "loss=" in err and "accuracy=" in err  # the progress bar
+    path = tmp_path / "vgg7-cifar10.npz"
+    assert provenance(path)["command"] == (
+        "python -m adjoint_lib train --model vgg7 --dataset cifar10 --recipe fast --seed 0 "
+        "--epochs 1 --sample"
+    )
+    assert command_line.main(["evaluate", *which, "--weights", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    images, labels = data.sample("cifar10")
+    expected = (np.array(models.vgg7(weights=path, final_activation=False)(images))).argmax(-1)
+    assert found["correct"] == (expected == labels).sum() and found["count"] == 300
+    assert command_line.main(["evaluate", *which, "--weights", str(path)]) == 0
+    assert f"{found['correct']} of 300" in capsys.readouterr().out
+    assert os.listdir(tmp_path)

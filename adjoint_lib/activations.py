@@ -22,14 +22,21 @@ Lowered = tuple[Activation, Constants]  # the primitive, and its constants: entr
 def relu(
     negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Lowered:
-    """The ReLU family of `keras.layers.ReLU`: leak, ceiling and threshold in any combination."""
+    """The ReLU family of `keras.layers.ReLU`: leak, ceiling and threshold in any combination.
+
+    Keras rounds the ceiling, and the threshold where it compares, to float32 even for float64
+    tensors: a ceiling of 0.3 is 0.300000012. Where it subtracts the threshold it does not round it;
+    between the two thresholds its two pieces overlap or gape by leak * 1e-8, which is left out.
+    """
     if max_value is None and threshold == 0:
         return leaky_relu(negative_slope)
+    edge = in_float32(threshold) / threshold if threshold else 1.0
     if max_value is None:
-        return thresholded_relu(negative_slope, threshold)
+        return thresholded_relu(negative_slope, threshold, edge)
+    ceiling = in_float32(max_value)
     if threshold >= max_value:
-        return switched_relu(negative_slope, max_value, threshold)
-    return clipped_relu(negative_slope, max_value, threshold)
+        return switched_relu(negative_slope, ceiling, threshold, edge)
+    return clipped_relu(negative_slope, ceiling, threshold, edge)
 
 
 def leaky_relu(negative_slope: float = 0.2) -> Lowered:
@@ -37,7 +44,7 @@ def leaky_relu(negative_slope: float = 0.2) -> Lowered:
 
     TensorFlow keeps the leak as a float32 attribute even for float64 tensors: 0.1 is 0.100000001.
     """
-    leak = float(np.float32(negative_slope))
+    leak = in_float32(negative_slope)
     function = tf.nn.relu if leak == 0 else lambda h: tf.nn.leaky_relu(h, leak)
     return Activation(function, np.array([leak, 1.0])), ()
 
@@ -52,19 +59,19 @@ def prelu(alpha: np.ndarray) -> Lowered:
     return Activation(function, np.stack([alpha, np.ones_like(alpha)])), ()
 
 
-def thresholded_relu(leak: float, threshold: float) -> Lowered:
-    """h above the threshold t, leak * (h - t) below; constant: t."""
+def thresholded_relu(leak: float, threshold: float, edge: float) -> Lowered:
+    """h above edge * t, with the threshold t, and leak * (h - t) below; constant: t."""
 
     def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > t, h, leak * (h - t))
+        return tf.where(h > edge * t, h, leak * (h - t))
 
     return (
-        Activation(function, np.array([leak, 1.0]), ((1.0,),), ((-leak,), (0.0,))),
+        Activation(function, np.array([leak, 1.0]), ((edge,),), ((-leak,), (0.0,))),
         (threshold,),
     )
 
 
-def clipped_relu(leak: float, ceiling: float, threshold: float) -> Lowered:
+def clipped_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:
     """A thresholded ReLU with a ceiling above it; ReLU6 is (0, 6, 0). Constants: ceiling, t."""
     if threshold == 0:
 
@@ -76,21 +83,21 @@ def clipped_relu(leak: float, ceiling: float, threshold: float) -> Lowered:
     else:
 
         def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-            return tf.where(h > t, tf.minimum(h, top), leak * (h - t))
+            return tf.where(h > edge * t, tf.minimum(h, top), leak * (h - t))
 
-        breakpoints, intercepts = ((0.0, 1.0), (1.0, 0.0)), ((0.0, -leak), (0.0, 0.0), (1.0, 0.0))
+        breakpoints, intercepts = ((0.0, edge), (1.0, 0.0)), ((0.0, -leak), (0.0, 0.0), (1.0, 0.0))
         constants = (ceiling, threshold)
     return Activation(function, np.array([leak, 1.0, 0.0]), breakpoints, intercepts), constants
 
 
-def switched_relu(leak: float, ceiling: float, threshold: float) -> Lowered:
+def switched_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:
     """A ceiling at or below the threshold: a jump from leak to ceiling. Constants: ceiling, t."""
 
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > t, tf.broadcast_to(top, tf.shape(h)), leak * (h - t))
+        return tf.where(h > edge * t, tf.broadcast_to(top, tf.shape(h)), leak * (h - t))
 
     activation = Activation(
-        function, np.array([leak, 0.0]), ((0.0, 1.0),), ((0.0, -leak), (1.0, 0.0))
+        function, np.array([leak, 0.0]), ((0.0, edge),), ((0.0, -leak), (1.0, 0.0))
     )
     return activation, (ceiling, threshold)
 
@@ -149,6 +156,11 @@ def soft_shrink(threshold: float = 0.5) -> Lowered:
         ),
         (threshold,),
     )
+
+
+def in_float32(value: float) -> float:
+    """A setting of a Keras layer as TensorFlow computes with it: rounded to float32."""
+    return float(np.float32(value))
 
 
 PIECEWISE: dict[str, Callable[[], Lowered]] = {

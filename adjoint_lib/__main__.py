@@ -279,11 +279,14 @@ def _add_train(commands) -> None:
 def _add_evaluate(commands) -> None:
     parser = _described(
         commands.add_parser,
-        "Show the test accuracy of a trained network, with its 95 percent interval.",
+        "Show the test accuracy of a trained network, and whether its equivalent network agrees.",
         """
         examples:
           {program} evaluate --model vgg7 --dataset cifar10 --sample
           {program} evaluate --model vgg7 --dataset cifar10 --weights my.npz
+
+        The accuracy comes with its 95 percent interval. The exit code is 0 if the equivalent
+        network chooses the same class for every image, but for ties within rounding, and 1 if not.
         """,
         name="evaluate",
     )

@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from adjoint_lib import models
 from adjoint_lib.errors import InputError
+from adjoint_lib.topology import EquivalentNet
 
-BATCH = 500
+BATCH = 250
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ class Scorer:
         return np.concatenate([self._run(tf.constant(images[i : i + BATCH])).numpy() for i in bar])
 
 
+def equivalent_scores(
+    net: EquivalentNet, name: str, images: np.ndarray, progress: bool = False
+) -> np.ndarray:
+    """As ``Scorer``, for the equivalent network of a model: float32 (N, classes)."""
+    starts = range(0, len(images), BATCH)
+    bar = tqdm(starts, desc=f"{name}: equivalent network", unit="batch", disable=not progress)
+    return np.concatenate([net(models.preprocess(name, images[i : i + BATCH])) for i in bar])
+
+
 def accuracy(outputs: np.ndarray, labels: np.ndarray) -> Accuracy:
     """Top-1 accuracy of ``outputs`` (N, classes) for ``labels`` (N,); of equal scores the first."""
     if len(outputs) != len(labels) or len(labels) == 0:
@@ -74,3 +84,32 @@ def accuracy(outputs: np.ndarray, labels: np.ndarray) -> Accuracy:
             f"and {len(labels)} labels."
         )
     return Accuracy(int((outputs.argmax(-1) == labels).sum()), len(labels))
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An image for which two sets of scores choose different classes.
+
+    margin: by how much the first set prefers its class to the other's, relative to its largest
+    absolute score.
+    """
+
+    index: int
+    classes: tuple[int, int]
+    margin: float
+
+    @property
+    def tied(self) -> bool:
+        """Whether the margin is within what float32 rounding can do."""
+        return self.margin <= 1e-4
+
+
+def disagreements(scores: np.ndarray, others: np.ndarray) -> list[Disagreement]:
+    """The images for which ``scores`` and ``others``, both (N, classes), choose differently."""
+    first, second = scores.argmax(-1), others.argmax(-1)
+    found = []
+    for index in np.flatnonzero(first != second):
+        row, classes = scores[index], (int(first[index]), int(second[index]))
+        margin = float(row[classes[0]] - row[classes[1]]) / float(np.abs(row).max())
+        found.append(Disagreement(int(index), classes, margin))
+    return found

@@ -7,8 +7,8 @@ TensorFlow is imported when a command runs.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
-import sys
 
 from adjoint_lib import cli
 
@@ -36,9 +36,12 @@ def train(options: argparse.Namespace) -> bool:
 
 
 def evaluate(options: argparse.Namespace) -> bool:
-    """Print the test accuracy of a trained network, by its scores and by its final outputs."""
+    """Print the test accuracy of a trained network, and whether its equivalent network agrees.
+
+    True if both choose the same class for every image, but for ties within rounding.
+    """
     cli.import_tensorflow()
-    from adjoint_lib import data, evaluation, models
+    from adjoint_lib import data, evaluation, models, topology
 
     images, labels = (
         data.sample(options.dataset) if options.sample else data.load(options.dataset, "test")
@@ -50,26 +53,30 @@ def evaluate(options: argparse.Namespace) -> bool:
         final_activation=False,
     )
     scores = evaluation.Scorer(model, options.model)(images, progress=True)
+    others = evaluation.equivalent_scores(
+        topology.equivalent(model), options.model, images, progress=True
+    )
     found = evaluation.accuracy(scores, labels)
+    differing = evaluation.disagreements(scores, others)
     hidden = int((scores.max(-1) <= 0).sum())
-    low, high = found.interval()
     if options.json:
         record = {
             "model": options.model,
             "dataset": options.dataset,
-            "images": "embedded sample" if options.sample else "test",
+            "images": "sample" if options.sample else "test",
             "correct": found.correct,
             "count": found.count,
             "accuracy": found.value,
-            "interval_95": [low, high],
+            "interval_95": found.interval(),
             "no_positive_score": hidden,
+            "equivalent_disagrees": [dataclasses.asdict(one) for one in differing],
         }
         print(json.dumps(record, indent=1))
     else:
         print(f"{options.model} on {options.dataset}: {found}")
-    if hidden:
-        print(
-            f"{hidden} images have no positive score: a final ReLU makes all of theirs equal.",
-            file=sys.stderr,
-        )
-    return True
+        print(f"no score above 0, so that a final ReLU hides the choice: {hidden} images")
+        print(f"equivalent network chooses another class: {len(differing)} images")
+        for one in differing:
+            tie = "a tie within rounding" if one.tied else "NOT A TIE"
+            print(f"  image {one.index}: {one.classes}, margin {one.margin:.1e}, {tie}")
+    return all(one.tied for one in differing)

@@ -6,7 +6,6 @@ The runs here are short ones on the embedded sample; the file takes about a minu
 import csv
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -22,7 +21,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjoint_lib import __main__ as command_line
-from adjoint_lib import augmentation, checkpoint, data, evaluation, models, recipes, training
+from adjoint_lib import (
+    augmentation,
+    checkpoint,
+    data,
+    evaluation,
+    models,
+    recipes,
+    topology,
+    training,
+)
 from adjoint_lib.errors import AdjointError, DataError, InputError
 from adjoint_lib.learner import Learner
 from adjoint_lib.recipes import Recipe, recipe
@@ -571,6 +579,22 @@ def test_scores_are_those_of_the_model_for_either_kind_of_image(pixels):
     np.testing.assert_allclose(scorer(pixels[:7]), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_disagreements_are_listed_and_ties_told_apart():
+    scores = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 1.0], [4.0, 3.99999, 0.0]])
+    others = np.array([[1.0, 0.9, 0.0], [0.0, 1.0, 2.0], [3.99999, 4.0, 0.0]])
+    real, tie = evaluation.disagreements(scores, others)
+    assert (real.index, real.classes, real.margin, real.tied) == (1, (1, 2), 0.5, False)
+    assert (tie.index, tie.classes, tie.tied) == (2, (0, 1), True)
+
+
+def test_the_equivalent_network_has_the_models_scores(pixels):
+    model = models.randomise(models.vgg7(final_activation=False), seed=2)
+    images = pixels[:20].astype(np.float32) / 255
+    scores = evaluation.Scorer(model, "vgg7")(images)
+    others = evaluation.equivalent_scores(topology.equivalent(model), "vgg7", images)
+    np.testing.assert_allclose(scores, others, atol=1e-4 * np.abs(scores).max())
+
+
 def test_the_commands_train_and_evaluate(tmp_path, capsys):
     which = ["--model", "vgg7", "--dataset", "cifar100", "--sample"]
     # 18 training images of CIFAR-100 do not fill a batch: refused, with the reason.
@@ -591,6 +615,7 @@ def test_the_commands_train_and_evaluate(tmp_path, capsys):
     images, labels = data.sample("cifar10")
     expected = (np.array(models.vgg7(weights=path, final_activation=False)(images))).argmax(-1)
     assert found["correct"] == (expected == labels).sum() and found["count"] == 300
+    assert all(one["margin"] <= 1e-4 for one in found["equivalent_disagrees"])
     assert command_line.main(["evaluate", *which, "--weights", str(path)]) == 0
-    assert f"{found['correct']} of 300" in capsys.readouterr().out
-    assert os.listdir(tmp_path)
+    out = capsys.readouterr().out
+    assert f"{found['correct']} of 300" in out and "95 % interval" in out

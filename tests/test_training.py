@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import keras
@@ -619,3 +619,49 @@ def test_the_commands_train_and_evaluate(tmp_path, capsys):
     assert command_line.main(["evaluate", *which, "--weights", str(path)]) == 0
     out = capsys.readouterr().out
     assert f"{found['correct']} of 300" in out and "95 % interval" in out
+
+
+# ---- the trained weights that come with the library
+
+TRAINED = [pair for pair in NETWORKS if (ROOT / "data/weights/{}-{}.json".format(*pair)).exists()]
+
+
+@pytest.mark.parametrize(("model", "dataset"), TRAINED)
+def test_trained_weights_are_recorded_and_as_good_as_the_papers(model, dataset):
+    record = provenance(ROOT / "data" / "weights" / f"{model}-{dataset}.npz")
+    (row,) = (
+        row
+        for row in csv.DictReader((ROOT / "data/paper/training.csv").read_text().splitlines())
+        if (row["dataset"], row["model"]) == (dataset, model.replace("-", "_"))
+    )
+    assert record["accuracy"]["test"]["count"] == 10_000
+    assert record["accuracy"]["test"]["value"] >= float(row["test_accuracy_percent"]) / 100
+    assert (record["model"], record["dataset"]) == (model, dataset)
+    # Selected by validation, among all epochs that were validated.
+    validated = {r["epoch"]: r["validation_accuracy"] for r in record["curve"]}
+    best = max(value for value in validated.values() if value is not None)
+    assert validated[record["selected_epoch"]] == best
+    assert record["accuracy"]["validation"]["value"] == pytest.approx(best, abs=5e-4)
+    assert len(record["curve"]) == record["recipe"]["epochs"]
+    # The split, the data and the command are those that the library has now.
+    held_out = training.split(50_000, record["seed"])[1]
+    digest = hashlib.sha256(held_out.astype("<i8").tobytes()).hexdigest()
+    assert record["split"]["validation_indices_sha256"] == digest
+    assert record["data"] == {file.name: file.sha256 for file in data.DATASETS[dataset].files}
+    words = record["command"].removeprefix("python -m adjoint_lib ").split()
+    options = command_line._parser().parse_args(words)
+    found = recipe(options.recipe, options.model, options.dataset)
+    found = found.stretched(options.epochs) if options.epochs else found
+    assert json.loads(json.dumps(asdict(found))) == record["recipe"]
+
+
+@pytest.mark.parametrize(("model", "dataset"), TRAINED)
+def test_trained_weights_do_on_the_sample_as_on_the_test_images(model, dataset):
+    record = provenance(ROOT / "data" / "weights" / f"{model}-{dataset}.npz")
+    trained = models.build(model, weights=dataset, final_activation=False)
+    images, labels = data.sample(dataset)
+    scores = evaluation.Scorer(trained, model)(images)
+    found, share = evaluation.accuracy(scores, labels), record["accuracy"]["test"]["value"]
+    assert abs(found.value - share) < 4 * (share * (1 - share) / found.count) ** 0.5
+    others = evaluation.equivalent_scores(topology.equivalent(trained), model, images)
+    assert all(one.tied for one in evaluation.disagreements(scores, others))

@@ -20,10 +20,10 @@ NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help book test lab bench clean distclean
+.PHONY: help book test lab bench set-repo clean distclean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV))."
 
 book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
@@ -41,6 +41,9 @@ lab: $(LAB_READY)  ## open the chapters in JupyterLab
 
 bench: $(BENCH_READY)  ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+set-repo:  ## change the repository's address everywhere: make set-repo URL=https://...
+	@$(PYTHON) book/setup_cell.py '$(URL)'
 
 clean:  ## remove the built book, packages and caches
 	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis

@@ -112,13 +112,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"adjoint_lib {__version__}")
     commands = parser.add_subparsers(
-        title="commands", metavar="data|info|verify|train|evaluate", required=True
+        title="commands", metavar="data|info|verify|train|evaluate|figure", required=True
     )
     _add_data(commands)
     _add_info(commands)
     _add_verify(commands)
     _add_train(commands)
     _add_evaluate(commands)
+    _add_figure(commands)
     return parser
 
 
@@ -301,6 +302,25 @@ def _add_evaluate(commands) -> None:
     )
     _add_json(parser, "the counts")
     parser.set_defaults(command=training_cli.evaluate)
+
+
+def _add_figure(commands) -> None:
+    parser = _described(
+        commands.add_parser,
+        "List the figures of the book, or draw one of them to a file.",
+        """
+        examples:
+          {program} figure
+          {program} figure overview
+          {program} figure overview --output overview.png
+        """,
+        name="figure",
+    )
+    parser.add_argument("name", nargs="?", help="draw this one; without it, list them all")
+    parser.add_argument(
+        "--output", metavar="FILE.svg|png|pdf", help="where to (default: NAME.svg)"
+    )
+    parser.set_defaults(command=cli.figure)
 
 
 def _add_network(parser: argparse.ArgumentParser) -> None:

@@ -241,6 +241,27 @@ def _save(report: Report, path: Path) -> None:
         ) from error
 
 
+# ------------------------------------------------------------------ figure
+
+
+def figure(options: argparse.Namespace) -> bool:
+    """List the figures, or draw the one that is named."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # some figures come from live networks
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from adjoint_lib import figures
+    from adjoint_lib.tables import Table
+
+    if options.name is None:
+        if options.output is not None:
+            raise InputError("--output: expected the name of a figure with it, got none.")
+        print(Table(["figure", "shows"], figures.names(), lambda name: [name, figures.about(name)]))
+    else:
+        print(figures.save(options.name, options.output or f"{options.name}.svg"))
+    return True
+
+
 # ------------------------------------------------------------------ for all of them
 
 

@@ -1,7 +1,7 @@
 """The set-up cell of every notebook, and the repository's address wherever it is repeated.
 
     python book/setup_cell.py         writes the set-up cell into every notebook
-    python book/setup_cell.py URL     first changes the address, everywhere (`make set-repo URL=...`)
+    python book/setup_cell.py URL     also changes the address (`make set-repo URL=...`)
 
 It needs nothing but Python. The address itself stands in _config.yml.
 """

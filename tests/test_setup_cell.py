@@ -99,7 +99,7 @@ def test_an_address_that_is_none_is_refused_and_changes_nothing(tmp_path, wrong)
 
 # ---- the cell at work
 
-# Runs the cell as a notebook does, with nothing but `packages` to import from: neither the clone nor
+# Runs the cell as a notebook does, with nothing but `packages` to import from: not the clone, nor
 # the library as it is installed here.
 RUN_CELL = """
 import os, sys, types

@@ -47,7 +47,7 @@ def compare(
     expected = np.asarray(truth)
     try:
         given = np.asarray(answer)
-        if given.dtype == object or not _same_kind(given, expected):
+        if not _same_kind(given, expected):
             raise TypeError
     except (TypeError, ValueError):
         _wrong(f"expected {kind(expected)}, got {_said(answer)}", hint)
@@ -89,8 +89,8 @@ def compare_function(
         except Exception as error:  # whatever a reader's code raises is an answer to talk about
             _wrong(f"{called}, your function raised {type(error).__name__}: {error}", hint)
             return
-        if given.dtype == object or given.shape != expected.shape:
-            found = _said(given.item()) if given.dtype == object and not given.ndim else kind(given)
+        if given.shape != expected.shape or not _same_kind(given, expected):
+            found = kind(given) if _same_kind(given, expected) else _said(given[()])
             _wrong(f"{called}, your function should return {kind(expected)}, not {found}", hint)
             return
         if not _close(given, expected, rtol, atol):
@@ -102,7 +102,7 @@ def compare_function(
 def kind(value: Any) -> str:
     """What sort of thing this is, without giving it away: "a number", "an array of shape (3,)"."""
     array = np.asarray(value)
-    if array.dtype.kind in "US":
+    if array.dtype.kind == "U":
         return "a word"
     if array.ndim:
         return f"an array of shape {array.shape}"
@@ -112,21 +112,22 @@ def kind(value: Any) -> str:
 
 
 def _same_kind(given: np.ndarray, expected: np.ndarray) -> bool:
-    words = given.dtype.kind in "US", expected.dtype.kind in "US"
-    return words[0] == words[1]
+    """Whether both are words, or both are real numbers."""
+    words = expected.dtype.kind == "U"
+    return given.dtype.kind in ("U" if words else "biuf")
 
 
 def _close(given: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> bool:
     if given.shape != expected.shape or not _same_kind(given, expected):
         return False
-    if given.dtype.kind in "US":
+    if given.dtype.kind == "U":
         return bool(np.all(np.char.lower(given) == np.char.lower(expected)))
     allowed = atol + rtol * float(np.max(np.abs(expected), initial=0.0))
     return bool(np.all(np.abs(given.astype(float) - expected.astype(float)) <= allowed))
 
 
 def _difference(given: np.ndarray, expected: np.ndarray) -> str:
-    if given.dtype.kind in "USb" or not given.size:
+    if given.dtype.kind in "Ub" or not given.size:
         return f"{_said(given[()])} is not it" if not given.ndim else "some entries differ"
     if not np.isfinite(given.astype(float)).all():
         return "expected finite numbers, got nan or inf"

@@ -60,6 +60,8 @@ def linear_regions(k: float = 0.5) -> Figure:
     right.text(2.95, 1.05, "image alone", fontsize=11, ha="right", va="bottom")
     right.set(xlabel="factor $a$ of the image", ylabel="factor $b$ of the biases")
     right.set(xticks=range(4), yticks=range(4))
+    left.set_title(r"$F([kx;\,x_b]) = $" + _pair(_run(k * X, 1.0)))
+    right.set_title(r"$F(k\,[x;\,x_b]) = $" + _pair(_run(k * X, k)))
     for ax in (left, right):
         ax.set_aspect("equal")
         ax.grid(False)
@@ -72,6 +74,16 @@ def _open(x: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
     h0 = x @ W0.T + scale * B0
     h1 = np.maximum(h0, 0) @ W1.T + scale * B1
     return np.concatenate([h0 > 0, h1 > 0], -1)
+
+
+def _run(x: np.ndarray, scale: float) -> np.ndarray:
+    """F([x; scale x_b]) of the tiny network: two values."""
+    hidden = np.maximum(W0 @ x + scale * B0, 0)
+    return np.maximum(W1 @ hidden + scale * B1, 0)
+
+
+def _pair(values: np.ndarray) -> str:
+    return "({:.4g}, {:.4g})".format(*values)
 
 
 def _pattern(x: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
@@ -135,7 +147,7 @@ def pattern_against_k(
         for row in range(1, len(rows) if len(rows) < 10 else 0):
             ax.axhline(row - 0.5, color="white", lw=2)
         ax.axvline(0, color=VERMILION, lw=1.5)
-        powers = np.arange(np.ceil(ends[0]), ends[1] + 0.5, 3).astype(int)
+        powers = [p for p in range(-32, 33, 4) if ends[0] <= p <= ends[1]]
         ax.set_xticks(powers, [f"1/{2**-p}" if p < 0 else str(2**p) for p in powers])
         ax.set_xlabel("$k$")
         ax.set_title(title)

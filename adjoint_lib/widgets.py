@@ -1,0 +1,107 @@
+"""Figures with knobs: live in a notebook, a still picture everywhere else.
+
+    al.widgets.turn(al.figures.linear_regions, k=[0.5, 1, 2])
+
+The result shows itself in two ways at once. A notebook with a running kernel and ipywidgets takes
+the controls; a page, or a notebook without them, takes the picture drawn with the starting values.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from adjoint_lib.errors import InputError
+
+if TYPE_CHECKING:
+    import ipywidgets
+    from matplotlib.figure import Figure
+
+LIVE = "application/vnd.jupyter.widget-view+json"
+
+
+def turn(
+    draw: Callable[..., Figure], start: Mapping[str, Any] | None = None, **knobs: Sequence
+) -> Knobs:
+    """A figure with one control for each argument of `draw` named in `knobs`.
+
+    Args:
+        draw: draws the figure from one value of each knob.
+        start: the values at first, and of the still picture; by default the first of each knob.
+        knobs: the values that each argument can take; numbers get a slider, words a menu.
+    """
+    start = dict(start or {})
+    for name, values in knobs.items():
+        if not values:
+            raise InputError(f"knob {name!r}: expected at least one value, got none.")
+        if start.setdefault(name, values[0]) not in values:
+            raise InputError(f"knob {name!r}: it starts at {start[name]!r}, not one of {values}.")
+    return Knobs(draw, {name: list(values) for name, values in knobs.items()}, start)
+
+
+class Knobs:
+    """A figure and its controls; made by `turn`."""
+
+    def __init__(self, draw: Callable[..., Figure], knobs: dict[str, list], start: dict[str, Any]):
+        self.draw = draw
+        self.knobs = knobs
+        self.start = start
+
+    def still(self) -> bytes:
+        """The picture with the starting values, as PNG."""
+        return _png(self.draw(**self.start))
+
+    def live(self) -> ipywidgets.Widget:
+        """The controls above a picture that follows them."""
+        import ipywidgets
+
+        picture = ipywidgets.Image(value=self.still(), format="png", layout={"max_width": "100%"})
+        controls = {name: self._control(name) for name in self.knobs}
+
+        def redraw(_change: Any) -> None:
+            values = {name: control.value for name, control in controls.items()}
+            picture.value = _png(self.draw(**values))
+
+        for control in controls.values():
+            control.observe(redraw, names="value")
+        return ipywidgets.VBox([*controls.values(), picture])
+
+    def _control(self, name: str) -> ipywidgets.Widget:
+        import ipywidgets
+
+        values = self.knobs[name]
+        numbers = all(isinstance(value, (int, float)) for value in values)
+        kind = ipywidgets.SelectionSlider if numbers else ipywidgets.Dropdown
+        options = [(_written(value), value) for value in values]
+        return kind(
+            options=options, value=self.start[name], description=name, continuous_update=False
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        bundle = {"text/plain": repr(self), "image/png": self.still()}
+        try:
+            shown = self.live()._repr_mimebundle_()
+        except ImportError:  # without ipywidgets, the picture
+            return bundle
+        return {**bundle, LIVE: shown[LIVE]}
+
+    def __repr__(self) -> str:
+        at = ", ".join(f"{name} = {_written(value)}" for name, value in self.start.items())
+        return f"<A figure with knobs, at {at}; run the cell in a notebook to turn them>"
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def _written(value: Any) -> str:
+    """A value as a reader would write it: 1/8 rather than 0.125."""
+    if isinstance(value, float) and not value.is_integer():
+        fraction = Fraction(value).limit_denominator(1024)
+        if fraction.numerator == 1 and float(fraction) == value:
+            return str(fraction)
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)

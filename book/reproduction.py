@@ -1,0 +1,321 @@
+"""What the paper shows, row by row: where the book reproduces it, the paper's value and ours.
+
+Values are computed from what is there: the live models, the paper's tables (data/paper), trained
+weights (data/weights) and full verifications (data/results/MODEL-DATASET.json, as saved by
+`python -m adjoint_lib verify --output`). Until a full result is there, a row says so and shows the
+value on the sample.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import adjoint_lib as al
+from adjoint_lib import resources
+from adjoint_lib.errors import DataError
+
+MODELS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
+DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+LATER = "to come"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing the paper shows; `paper`, `ours` and `command` give the text of their columns."""
+
+    kind: str
+    title: str
+    chapter: str
+    paper: Callable[[], str]
+    ours: Callable[[], str]
+    command: Callable[[], str]
+
+
+# ------------------------------------------------------------------ values
+
+
+def _said(text: str) -> Callable[[], str]:
+    return lambda: text
+
+
+def _figure(name: str) -> Callable[[], str]:
+    """The command that draws a figure, once there is one of this name."""
+    return lambda: f"`figure {name}`" if name in al.figures.names() else LATER
+
+
+def _drawn(name: str) -> Callable[[], str]:
+    return lambda: "drawn" if name in al.figures.names() else LATER
+
+
+@functools.cache
+def _paper(table: str) -> list[dict[str, str]]:
+    with resources.path(f"paper/{table}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@functools.cache
+def _net(model: str, weights: str | None = None):
+    return al.equivalent(al.models.build(model, weights=weights))
+
+
+@functools.cache
+def _stored(name: str) -> dict | None:
+    """A JSON file of data/, or None where it is still to come."""
+    try:
+        return json.loads(resources.path(name).read_text("utf-8"))
+    except DataError:
+        return None
+
+
+def _paper_range(model: str, dataset: str) -> Callable[[], str]:
+    """The least and the greatest percentage in a column of the paper's table."""
+
+    def text() -> str:
+        column = [
+            float(row[model.replace("-", "_")])
+            for row in _paper("percentages")
+            if row["dataset"] == dataset and row[model.replace("-", "_")]
+        ]
+        return f"{min(column):.4f} to {max(column):.4f} %"
+
+    return text
+
+
+def _our_range(model: str, dataset: str) -> Callable[[], str]:
+    """The same of ours: of the full test set if it was done, otherwise on two sample images."""
+
+    def text() -> str:
+        found = _stored(f"results/{model}-{dataset}.json")
+        if found is not None:
+            report, origin = al.Report.from_dict(found), ""
+        else:
+            report, origin = _sample_report(model, dataset)
+        column = [100 * layer.share() for layer in report.layers.values()]
+        return f"{min(column):.4f} to {max(column):.4f} %{origin}"
+
+    return text
+
+
+@functools.cache
+def _sample_report(model: str, dataset: str):
+    trained = _stored(f"weights/{model}-{dataset}.json") is not None
+    if trained:
+        net, which = _net(model, dataset), "trained"
+    else:
+        built = al.models.build(model, classes=10 if dataset == "cifar10" else 100)
+        al.models.randomise(built)
+        net, which = al.equivalent(built), "random"
+    images, _ = al.data.sample(dataset)
+    report = al.verify(net, images[:2], method="tangent", progress=False)
+    return report, f" (2 sample images, {which} weights; full run {LATER})"
+
+
+def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
+    def text() -> str:
+        (row,) = (
+            row
+            for row in _paper("training")
+            if row["dataset"] == dataset and row["model"] == model.replace("-", "_")
+        )
+        return f"{float(row['test_accuracy_percent']):.1f} % after {row['total_epochs']} epochs"
+
+    return text
+
+
+def _our_accuracy(model: str, dataset: str) -> Callable[[], str]:
+    def text() -> str:
+        found = _stored(f"weights/{model}-{dataset}.json")
+        if found is None:
+            return f"{LATER}, with the trained weights"
+        accuracy, epochs = found["accuracy"]["test"]["value"], found["recipe"]["epochs"]
+        return f"{100 * accuracy:.1f} % after {epochs} epochs"
+
+    return text
+
+
+def _entries(model: str) -> Callable[[], str]:
+    return lambda: f"$x_b$ has {_net(model).x_b.size:,} entries"
+
+
+def _parameters(model: str) -> Callable[[], str]:
+    def text() -> str:
+        built = al.models.build(model)
+        kernels = [w for w in built.trainable_weights if len(w.shape) > 1]
+        weights = sum(math.prod(w.shape) for w in kernels)
+        return f"{len(kernels)} kernels, {weights:,} weights"
+
+    return text
+
+
+# ------------------------------------------------------------------ the rows
+
+
+def _diagram(number: int, about: str, chapter: str, name: str) -> Row:
+    return Row(
+        "figure", f"Fig. {number}: {about}", chapter, _said("diagram"), _drawn(name), _figure(name)
+    )
+
+
+def _equation(number: str, about: str, chapter: str, code: str, test: str) -> Row:
+    return Row(
+        "equation",
+        f"{number}: {about}",
+        chapter,
+        _said("stated"),
+        _said(f"`{code}`"),
+        _said(f"`pytest tests/{test}.py`"),
+    )
+
+
+FEATURE_MAPS = [
+    ("vgg7", "cifar10", "conv1"),
+    ("resnet20", "cifar10", "conv10"),
+    ("resnet20-fixup", "cifar10", "conv15"),
+    ("vgg7", "cifar100", "conv5"),
+    ("resnet20", "cifar100", "conv3"),
+    ("resnet20-fixup", "cifar100", "conv12"),
+]
+PAIRS = [(model, dataset) for dataset in DATASETS for model in MODELS]
+TRAINING = {"vgg7": "09-vgg7", "resnet20": "10-resnet20", "resnet20-fixup": "11-fixup"}
+VERIFICATION = {"cifar10": "12-verification-cifar10", "cifar100": "13-verification-cifar100"}
+
+ROWS: list[Row] = [
+    _diagram(1, "one neuron, three ways", "02-one-neuron", "one-neuron"),
+    _diagram(2, "a CNN and its equivalent", "03-equivalent-topology", "equivalent-cnn"),
+    _diagram(3, "the adjoint blueprint", "06-five-modes", "adjoint-blueprint"),
+    _diagram(4, "batch normalisation reduced", "04-folding", "batch-norm"),
+    _diagram(5, "two factors make the modes", "06-five-modes", "two-factors"),
+    *(
+        Row(
+            "figure",
+            f"Histograms of the relative error: {MODELS[m]} on {DATASETS[d]}",
+            VERIFICATION[d],
+            _said(f"{6 if m == 'vgg7' else 19} panels"),
+            _drawn(f"histograms-{m}-{d}"),
+            _figure(f"histograms-{m}-{d}"),
+        )
+        for m, d in PAIRS
+    ),
+    *(
+        Row(
+            "figure",
+            f"Feature maps: {MODELS[m]} {layer} on {DATASETS[d]}",
+            "14-feature-maps",
+            _said("original and reconstructed look the same"),
+            _drawn(f"feature-maps-{m}-{d}"),
+            _figure(f"feature-maps-{m}-{d}"),
+        )
+        for m, d, layer in FEATURE_MAPS
+    ),
+    *(
+        Row(
+            "table",
+            f"Training of {MODELS[m]} on {DATASETS[d]}",
+            TRAINING[m],
+            _paper_accuracy(m, d),
+            _our_accuracy(m, d),
+            _said(f"`train --model {m} --dataset {d}`"),
+        )
+        for m, d in PAIRS
+    ),
+    *(
+        Row(
+            "table",
+            f"Units within 1 %: {MODELS[m]} on {DATASETS[d]}",
+            VERIFICATION[d],
+            _paper_range(m, d),
+            _our_range(m, d),
+            _said(f"`verify --model {m} --weights {d} --method tangent --full --images 10000`"),
+        )
+        for m, d in PAIRS
+    ),
+    *(
+        Row(
+            "table",
+            f"Parameters of {MODELS[m]}",
+            TRAINING[m],
+            _said(count),
+            _parameters(m),
+            _said(f"`info --model {m}`"),
+        )
+        for m, count in (
+            ("vgg7", "7 kernels, 204,576 weights"),
+            ("resnet20", "20 kernels, 729,888 weights"),
+            ("resnet20-fixup", "20 kernels, 729,888 weights"),
+        )
+    ),
+    *(
+        Row(
+            "table",
+            f"Dimensions of H: {MODELS[m]}",
+            "06-five-modes",
+            _said(f"$x_b$ has {size} entries"),
+            _entries(m),
+            _said(f"`info --model {m}`"),
+        )
+        for m, size in (("vgg7", "384"), ("resnet20", "1,152"), ("resnet20-fixup", "37"))
+    ),
+    _equation(
+        "Algorithm 1", "RM4 to RM0", "06-five-modes", "benchmarks/algorithm_1.py", "test_benchmarks"
+    ),
+    Row(
+        "equation",
+        "Eq. (1): gradient flow, of the tangent kernel",
+        "notes-on-the-paper",
+        _said("quoted as an approximation"),
+        _said("not needed: the identity is exact"),
+        _said("`pytest tests/test_exactness.py`"),
+    ),
+    _equation(
+        "Eq. (2)", "the inner product", "01-adjoints", "modes.Units.contributions", "test_modes"
+    ),
+    _equation(
+        "Eq. (3)", r"$c = \langle Jv, w\rangle$", "05-proof", "frozen.Frozen.push", "test_exactness"
+    ),
+    _equation(
+        "Eq. (4)",
+        r"$c = \langle v, J^*w\rangle$",
+        "05-proof",
+        "frozen.Frozen.pull",
+        "test_exactness",
+    ),
+    _equation("Eq. (5)", "its two parts", "05-proof", "modes.Units.image", "test_exactness"),
+    _equation(
+        "Eq. (6)", "batch normalisation", "04-folding", "folding.batch_norm", "test_topology"
+    ),
+    _equation(
+        "Eq. (7)", "the same as $w'$ and $b'$", "04-folding", "folding.fold", "test_topology"
+    ),
+    _equation("Eq. (8)", "RM4", "06-five-modes", "modes.Hypersurface", "test_modes"),
+    _equation("Eq. (9)", "from RM4 to RM3", "06-five-modes", "modes.MODES", "test_modes"),
+    _equation("Eq. (10)", "RM3", "06-five-modes", "modes.MODES", "test_modes"),
+    _equation("Eq. (11)", "RM2", "06-five-modes", "modes.MODES", "test_modes"),
+    _equation("Eq. (12)", "RM1", "06-five-modes", "modes.MODES", "test_modes"),
+    _equation("Eq. (13)", "RM0", "06-five-modes", "modes.MODES", "test_modes"),
+    _equation(
+        "Eq. (14)",
+        "a conv unit checked",
+        VERIFICATION["cifar10"],
+        "verification.verify",
+        "test_verification",
+    ),
+    _equation(
+        "Eq. (15)",
+        "an FC unit checked",
+        VERIFICATION["cifar10"],
+        "verification.verify",
+        "test_verification",
+    ),
+    _equation(
+        "Eq. (16)",
+        "the relative error",
+        VERIFICATION["cifar10"],
+        "verification.relative_error",
+        "test_verification",
+    ),
+]

@@ -27,14 +27,16 @@ help:  ## list the targets
 	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV))."
 
 book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
+	rm -rf _build
 	$(BIN)/jupyter-book build -W -n --keep-going .
+	$(BIN)/python book/check_site.py _build/html
 	@echo "The book is at _build/html/index.html"
 
 test: $(DEV_READY)  ## check style and spelling, run every test and every notebook
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q
-	$(if $(NOTEBOOKS),$(BIN)/python -m pytest -q --nbval-lax --nbval-current-env $(NOTEBOOKS))
+	$(BIN)/python -m pytest -q --nbval --nbval-current-env --nbval-sanitize-with book/sanitize.cfg $(NOTEBOOKS)
 
 lab: $(LAB_READY)  ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=book

@@ -72,12 +72,11 @@ class Knobs:
         import ipywidgets
 
         values = self.knobs[name]
-        numbers = all(isinstance(value, (int, float)) for value in values)
-        kind = ipywidgets.SelectionSlider if numbers else ipywidgets.Dropdown
         options = [(_written(value), value) for value in values]
-        return kind(
-            options=options, value=self.start[name], description=name, continuous_update=False
-        )
+        given = {"options": options, "value": self.start[name], "description": name}
+        if all(isinstance(value, (int, float)) for value in values):
+            return ipywidgets.SelectionSlider(**given, continuous_update=False)
+        return ipywidgets.Dropdown(**given)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         bundle = {"text/plain": repr(self), "image/png": self.still()}

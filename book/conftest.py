@@ -10,7 +10,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         notebook = item.parent
         if not hasattr(notebook, "skip_compare"):
             continue
-        # nbval leaves pictures out; here their bytes are, see sanitize.cfg, but not their being there.
+        # nbval leaves pictures out. Here only their bytes are left out (see sanitize.cfg).
         notebook.skip_compare = tuple(key for key in notebook.skip_compare if key not in PICTURES)
         # What TensorFlow writes when it starts is not the book's.
         if "setup" in item.cell.metadata.get("tags", []):

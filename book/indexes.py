@@ -13,7 +13,7 @@ from reproduction import ROWS, Row
 
 # ------------------------------------------------------------------ exercises
 
-EXERCISE = re.compile(r"^### (Exercise (\d+)\.(\d+): (.+))$", re.M)
+EXERCISE = re.compile(r"^### Exercise (?:\d+\.)?(\d+): (.+)$", re.M)
 
 
 def exercises(book: Path) -> str:
@@ -21,10 +21,11 @@ def exercises(book: Path) -> str:
     lines = ["| exercise | chapter | checked by |", "|---|---|---|"]
     for path in sorted(book.glob("*.ipynb")):
         cells = json.loads(path.read_text("utf-8"))["cells"]
-        for number, cell in enumerate(cells):
+        for at, cell in enumerate(cells):
             for match in EXERCISE.finditer("".join(cell["source"])):
-                check = _first_check(cells[number:])
-                lines.append(f"| {match[1]} | [](./{path.name}) | `{check}` |")
+                check = _first_check(cells[at:])
+                number = f"{int(path.name[:2])}.{match[1]}"
+                lines.append(f"| {number} {match[2]} | [](./{path.name}) | `{check}` |")
     return "\n".join(lines)
 
 

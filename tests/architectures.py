@@ -139,6 +139,7 @@ class Builder:
             groups = 1
         if padding == "valid" and not fits(x, window, dilation):
             padding = "same"
+        strides = self.defined(strides, window, padding)
         return self.kernel(
             [L.Conv1D, L.Conv2D, L.Conv3D][rank - 1],
             x,
@@ -161,6 +162,7 @@ class Builder:
         window = pick.each(rank, [1, 2, 3])
         strides = pick.each(rank, [1, 2, 3])
         padding = pick(["same", "valid"])
+        strides = self.defined(strides, window, padding)
         extra = None
         if min(strides) > 1 and pick([False, True]):
             # "same" with an even window needs at least one entry more, or Keras cannot run it
@@ -234,6 +236,13 @@ class Builder:
     @staticmethod
     def head(pick: Options) -> tuple[int, bool, str | None]:
         return pick([1, 2, 3, 4]), pick([False, True]), pick([None, None, *ACTIVATIONS])
+
+    @staticmethod
+    def defined(strides: tuple, window: tuple, padding: str) -> tuple:
+        """Strides for which TensorFlow's 3-D convolution has the gradient that it says it has."""
+        if len(strides) < 3 or padding != "same":
+            return strides
+        return tuple(min(s, w + 1) for s, w in zip(strides, window, strict=True))
 
     @staticmethod
     def two_axes(x, pick: Options):

@@ -12,21 +12,28 @@ nothing before its own layer.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from adjoint_lib import windows
 from adjoint_lib.graph import IMAGE, Node
 from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
+from adjoint_lib.windows import Patch
 
 if TYPE_CHECKING:
     from adjoint_lib.topology import EquivalentNet, Layer
 
-ROWS = 128  # directions in one push, cotangents in one pull: enough to fill the cores
+ROWS = 192  # directions in one push, cotangents in one pull: enough to fill the cores
+SMALL = 16  # biases with fewer entries than this are pushed together with their neighbours
 WORKSPACE = 2**28  # bytes of live tensors that one push or pull may hold
+
+
+Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
 
 
 def evaluate(nodes: list[Node], starts: dict[int, tf.Tensor], until: int) -> list[tf.Tensor]:
@@ -38,6 +45,30 @@ def evaluate(nodes: list[Node], starts: dict[int, tf.Tensor], until: int) -> lis
         else:
             values.append(node.primitive.value(*(values[i] for i in node.inputs)))
     return values
+
+
+class Block(NamedTuple):
+    """Some rows of J, that is directions of [x; x_b], at one node.
+
+    Attributes:
+        number: the node.
+        rows: (n,) which entries of [x; x_b].
+        values: (n, *shape of the node), or `Patch` where most of that is zero.
+    """
+
+    number: int
+    rows: np.ndarray
+    values: tf.Tensor | Patch
+
+    def dense(self) -> tf.Tensor:
+        """The rows on the whole node: (n, *shape)."""
+        return self.values.dense() if isinstance(self.values, Patch) else self.values
+
+    def weighed(self, v: np.ndarray, into: np.ndarray) -> None:
+        """Add sum over the rows of v[row] * row to `into`, which has the node's shape."""
+        patch = isinstance(self.values, Patch)
+        where, values = (self.values.where, self.values.values) if patch else ((), self.values)
+        into[where] += tf.tensordot(v[self.rows], values, 1).numpy()
 
 
 class Frozen:
@@ -75,8 +106,8 @@ class Frozen:
     # -------------------------------------------------------------- the two linear readings
 
     def push(
-        self, starts: dict[int, tf.Tensor], wanted: Iterable[int]
-    ) -> Iterator[tuple[int, tf.Tensor | None]]:
+        self, starts: dict[int, Tangent], wanted: Iterable[int]
+    ) -> Iterator[tuple[int, Tangent]]:
         """Tangent reading: J dv at the `wanted` nodes, in their order in the graph.
 
         Args:
@@ -84,11 +115,12 @@ class Frozen:
             wanted: node numbers.
 
         Yields:
-            (node number, tangent (n, *shape) or None where it is zero).
+            (node number, tangent). It is None where it is zero, and may be a `Patch` if one of the
+            starts is.
         """
         wanted = set(wanted)
         plan = self.net.plan(frozenset(wanted))
-        tangents: dict[int, tf.Tensor | None] = {}
+        tangents: dict[int, Tangent] = {}
         for number, finished in plan:
             node = self.nodes[number]
             if node.primitive is None:
@@ -100,11 +132,18 @@ class Frozen:
             for old in finished:
                 del tangents[old]
 
-    def _push_node(self, number: int, inputs: list[tf.Tensor | None]) -> tf.Tensor | None:
+    def _push_node(self, number: int, inputs: list[Tangent]) -> Tangent:
+        """One node's tangent from those of its inputs: on windows if all come so, else dense."""
         known = [t for t in inputs if t is not None]
         if not known:
             return None
         node = self.nodes[number]
+        if all(isinstance(t, Patch) for t in known):
+            found = windows.push(node.primitive, self.patterns[number], inputs)
+            if found is not None:
+                return found.settled() if isinstance(found, Patch) else found
+        inputs = [t.dense() if isinstance(t, Patch) else t for t in inputs]
+        known = [t for t in inputs if t is not None]
         if len(known) < len(inputs) and not isinstance(node.primitive, Sum):
             rows = tf.shape(known[0])[0]
             shapes = [self.nodes[i].shape for i in node.inputs]
@@ -172,31 +211,64 @@ class Frozen:
             if first < stop and start < first + length
         }
 
-    def chunks(self, layers: Iterable[Layer], rows: int | None = None) -> Iterator[tuple[int, int]]:
-        """[start, stop) ranges that cover the directions which can reach any of these layers."""
-        wanted = frozenset(layer.number for layer in layers)
-        rows = rows or self.net.rows(wanted)
-        image = math.prod(self.net.input_shape)
-        reached = [image + s.stop for s in self.net.sources if s.node < max(wanted)]
-        for first, last in ((0, image), (image, max(reached, default=image))):
-            for start in range(first, last, rows):
-                yield start, min(start + rows, last)
+    def blocks(self, wanted: Iterable[int], rows: int) -> Iterator[Block]:
+        """J at the `wanted` nodes, entry by entry: pixels tile by tile, then biases."""
+        wanted = frozenset(wanted)
+        shape = self.net.input_shape
+        if len(shape) == 3 and shape[-1] <= rows:
+            yield from self._pixel_blocks(wanted, rows)
+        else:
+            yield from self._dense_blocks(0, math.prod(shape), wanted, rows)
+        yield from self._bias_blocks(wanted, rows)
+
+    def _pixel_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
+        """The pixels' part, a tile at a time."""
+        shape = self.net.input_shape
+        index = np.arange(math.prod(shape)).reshape(shape)
+        for tile in windows.tiles(shape, rows):
+            starts = {IMAGE: windows.seeds(tile, shape, self.net.dtype)}
+            for number, tangent in self.push(starts, wanted):
+                if tangent is not None:
+                    yield Block(number, index[tile].reshape(-1), tangent)
+
+    def _bias_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
+        """The part of x_b: each source starts at its own layer, small ones go together."""
+        pixels = math.prod(self.net.input_shape)
+        reached = [s for s in self.net.sources if s.node < max(wanted)]
+        start = 0
+        for s, following in itertools.zip_longest(reached, reached[1:]):
+            if following is None or s.stop - start >= SMALL or following.size >= SMALL:
+                yield from self._dense_blocks(pixels + start, pixels + s.stop, wanted, rows)
+                start = s.stop
+
+    def _dense_blocks(
+        self, first: int, last: int, wanted: frozenset[int], rows: int
+    ) -> Iterator[Block]:
+        """Unit directions first..last-1 of [x; x_b], `rows` at a time."""
+        for start in range(first, last, rows):
+            stop = min(start + rows, last)
+            for number, tangent in self.push(self.basis(start, stop), wanted):
+                if tangent is not None:
+                    yield Block(number, np.arange(start, stop), tangent)
+
+    def reach(self, number: int) -> int:
+        """How many directions of [x; x_b] can reach a node."""
+        sizes = [s.size for s in self.net.sources if s.node < number]
+        return math.prod(self.net.input_shape) + sum(sizes)
 
     def hypersurfaces(
         self, layers: Iterable[Layer] | None = None, rows: int | None = None
-    ) -> Iterator[tuple[Layer, int, tf.Tensor]]:
+    ) -> Iterator[tuple[Layer, Block]]:
         """Stream the hypersurfaces H of all units of these layers (RM2; RM0 for dense layers).
 
         Yields:
-            (layer, start, block): block (n, *layer.shape) holds rows start..start+n-1 of H, which
-            has shape (d_in, *layer.shape). Rows that are never yielded are zero.
+            (layer, block): ``H[block.rows] = block.dense()``, where H has shape
+            (d_in, *layer.shape). Rows that are never yielded are zero.
         """
-        layers = list(self.net.layers if layers is None else layers)
-        by_number = {layer.number: layer for layer in layers}
-        for start, stop in self.chunks(layers, rows):
-            for number, block in self.push(self.basis(start, stop), by_number):
-                if block is not None:
-                    yield by_number[number], start, block
+        by_number = {layer.number: layer for layer in (layers or self.net.layers)}
+        rows = rows or self.net.rows(frozenset(by_number))
+        for block in self.blocks(by_number, rows):
+            yield by_number[block.number], block
 
     @property
     def v(self) -> tuple[tf.Tensor, tf.Tensor]:

@@ -82,6 +82,7 @@ class Ref:
 
 def conv(call: Call) -> int:
     layer = call.layer
+    _refuse_skipped_edges(call, call.input_shapes[0])
     primitive = p.Conv(
         weight(layer.kernel),
         tuple(layer.strides),
@@ -102,6 +103,7 @@ def conv(call: Call) -> int:
 
 def conv_transpose(call: Call) -> int:
     layer = call.layer
+    _refuse_skipped_edges(call, call.shape)
     primitive = p.ConvTranspose(
         weight(layer.kernel),
         tuple(layer.strides),
@@ -110,6 +112,25 @@ def conv_transpose(call: Call) -> int:
         call.shape,
     )
     return finish(call, call.add(primitive))
+
+
+def _refuse_skipped_edges(call: Call, shape: Shape) -> None:
+    """Refuse a 3-D convolution whose forward and gradient disagree in TensorFlow on a CPU.
+
+    With padding "same" and a stride well above the window the padding would be negative. The
+    forward pass then skips entries at the edge, the gradient does not. `shape`: of the larger side.
+    """
+    layer = call.layer
+    sizes = zip(shape[:-1], layer.kernel_size, layer.strides, strict=True)
+    padding = [(-(-size // stride) - 1) * stride + window - size for size, window, stride in sizes]
+    if len(shape) == 4 and layer.padding == "same" and min(padding) < -1:
+        raise UnsupportedLayer(
+            f"layer '{call.name}' ({type(layer).__name__}) has padding 'same', window "
+            f"{tuple(layer.kernel_size)} and strides {tuple(layer.strides)} on "
+            f"{' x '.join(map(str, shape[:-1]))} entries: TensorFlow's forward pass and gradient "
+            "begin at different entries there, so its result is not defined. Use padding 'valid', "
+            "or strides at most one above the window."
+        )
 
 
 def depthwise_conv(call: Call) -> int:

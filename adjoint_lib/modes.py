@@ -141,8 +141,7 @@ class Hypersurface:
     def _compute(self, frozen: Frozen, axes: list[np.ndarray]) -> np.ndarray:
         """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
         count = math.prod(len(a) for a in axes)
-        directions = sum(stop - start for start, stop in frozen.chunks([self.layer]))
-        if count > directions:
+        if count > frozen.reach(self.layer.number):
             return self._by_push(frozen, axes, count)
         units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
         return self._by_pull(frozen, units)
@@ -181,11 +180,11 @@ class Hypersurface:
     def _by_push(self, frozen: Frozen, axes: list[np.ndarray], count: int) -> np.ndarray:
         """Push the unit directions of [x; x_b] forward and read off the chosen units."""
         H = np.zeros((count, self.net.d_in), self.net.dtype.as_numpy_dtype)
-        for start, stop in frozen.chunks([self.layer]):
-            ((_, tangent),) = frozen.push(frozen.basis(start, stop), [self.layer.reads])
-            if tangent is not None:
-                block = self._read_off(frozen, tangent, axes)
-                H[:, start:stop] = block.reshape(stop - start, count).T
+        reads = self.layer.reads
+        rows = self.net.rows(frozenset([self.layer.number]))
+        for block in frozen.blocks([reads], rows):
+            read = self._read_off(frozen, block.dense(), axes)
+            H[:, block.rows] = read.reshape(len(block.rows), count).T
         return H
 
     def _read_off(self, frozen: Frozen, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:

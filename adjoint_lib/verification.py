@@ -182,11 +182,12 @@ def _reconstruct(
             yield layer, _by_pull(frozen, layer)
         return
     v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0)
-    totals = {layer.number: tf.zeros(layer.shape, frozen.net.dtype) for layer in layers}
+    v = v.numpy()
+    totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
     rows = frozen.net.rows(frozenset(totals), max_bytes)
-    for layer, start, block in frozen.hypersurfaces(layers, rows):
-        totals[layer.number] += tf.tensordot(v[start : start + block.shape[0]], block, 1)
-    yield from ((layer, totals[layer.number].numpy()[None]) for layer in layers)
+    for layer, block in frozen.hypersurfaces(layers, rows):
+        block.weighed(v, totals[layer.number])
+    yield from ((layer, totals[layer.number][None]) for layer in layers)
 
 
 def _by_pull(frozen: Frozen, layer: Layer) -> np.ndarray:

@@ -56,8 +56,8 @@ def run_algorithm_1(model: keras.Model, image: np.ndarray, parallel_iterations: 
     clock, checks = Stopwatch(), Checks(np.concatenate([image.ravel(), b.numpy()]))
     surfaces = algorithm_1.hypersurfaces(x, b, layers, parallel_iterations)
     for layer, H_I, H_b in clock.over(surfaces):
-        checks.add(layer.name, 0, H_I.numpy())
-        checks.add(layer.name, image.size, H_b.numpy())
+        checks.add(layer.name, np.arange(image.size), H_I.numpy())
+        checks.add(layer.name, np.arange(image.size, len(checks.v)), H_b.numpy())
         del H_I, H_b
         checks.arrays[f"{layer.name}/true"] = algorithm_1.activations(x, b, layer).numpy().ravel()
     return {"seconds": clock.seconds, **checks.arrays}
@@ -71,8 +71,8 @@ def run_library(model: keras.Model, image: np.ndarray) -> dict:
     def surfaces():
         yield from net.freeze(image[None]).hypersurfaces()
 
-    for layer, start, block in clock.over(surfaces()):
-        checks.add(layer.name, start, block.numpy())
+    for layer, block in clock.over(surfaces()):
+        checks.add(layer.name, block.rows, block.dense().numpy())
     return {"seconds": clock.seconds, **checks.arrays}
 
 
@@ -106,8 +106,8 @@ class Checks:
         self.arrays: dict[str, np.ndarray] = {}
         self._units: dict[str, np.ndarray] = {}
 
-    def add(self, layer: str, start: int, rows: np.ndarray, chunk: int = 256) -> None:
-        """``rows``, (n, ...), are rows start to start + n of the layer's H."""
+    def add(self, layer: str, index: np.ndarray, rows: np.ndarray, chunk: int = 256) -> None:
+        """``rows``, (n, ...), are the rows ``index``, (n,), of the layer's H."""
         rows = rows.reshape(len(rows), -1)
         if layer not in self._units:
             count = rows.shape[1]
@@ -118,7 +118,7 @@ class Checks:
             self.arrays[f"{layer}/columns"] = np.zeros((len(self.v), len(self._units[layer])))
         for i in range(0, len(rows), chunk):
             part = rows[i : i + chunk].astype(np.float64)
-            where = slice(start + i, start + i + len(part))
+            where = index[i : i + chunk]
             self.arrays[f"{layer}/reconstruction"] += self.v[where] @ part
             self.arrays[f"{layer}/scale"] += np.abs(self.v[where]) @ np.abs(part)
             self.arrays[f"{layer}/columns"][where] = part[:, self._units[layer]]

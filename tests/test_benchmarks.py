@@ -99,8 +99,8 @@ def test_whole_benchmark_on_a_small_image(capsys):
 def test_comparison_notices_what_is_wrong():
     checks = worker.Checks(np.arange(1.0, 9.0, dtype=np.float32))
     rows = np.random.default_rng(0).normal(size=(8, 3, 5)).astype(np.float32)
-    checks.add("conv1", 0, rows[:6])
-    checks.add("conv1", 6, rows[6:])
+    checks.add("conv1", np.arange(6), rows[:6])
+    checks.add("conv1", np.arange(6, 8), rows[6:])
     true = np.tensordot(np.arange(1.0, 9.0), rows.astype(float), 1).ravel()
     reference = {**checks.arrays, "conv1/true": true}
     assert max(bench.agreement(reference, checks.arrays)["conv1"].values()) < 1e-3

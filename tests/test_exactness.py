@@ -73,8 +73,8 @@ def test_every_unit_by_its_own_hypersurface(case):
     """RM2 of all convolutions and RM0 of FC, first layer included: streamed, no unit left out."""
     v = np.concatenate([case.x.reshape(-1), case.net.x_b])
     totals = {layer.name: np.zeros(layer.shape) for layer in case.net.layers}
-    for layer, start, block in case.frozen.hypersurfaces():
-        totals[layer.name] += tf.tensordot(v[start : start + block.shape[0]], block, 1).numpy()
+    for layer, block in case.frozen.hypersurfaces():
+        totals[layer.name] += tf.tensordot(v[block.rows], block.dense(), 1).numpy()
     for layer in case.net.layers:
         name = layer.name
         case.check(layer, totals[name], case.values[name], case.originals[name], case.scales[name])

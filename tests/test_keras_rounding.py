@@ -31,5 +31,5 @@ def test_ceiling_and_threshold_of_a_relu(max_value, threshold, leak):
     steps = np.tile([-2.0, -1.3, -0.7, -1e-9, 1e-9, -3e-9, 3e-9, 0.7, 1.3, 2.0], 4)
     image = (near + steps)[None]
     expected = np.asarray(model(image))
-    between = abs(float(np.float32(threshold)) - threshold)  # where Keras's two pieces overlap or gape
+    between = abs(float(np.float32(threshold)) - threshold)  # Keras's two pieces overlap or gape
     assert np.abs(al.equivalent(model)(image) - expected).max() <= 1e-15 + leak * between

@@ -184,8 +184,8 @@ def test_a_dense_result_above_the_budget_is_refused_with_its_size():
 def test_streaming_gives_the_same_hypersurfaces():
     frozen = NET.freeze(X)
     found = {layer.name: np.zeros((NET.d_in, *layer.shape)) for layer in NET.layers}
-    for layer, start, block in frozen.hypersurfaces(rows=7):
-        found[layer.name][start : start + block.shape[0]] = block
+    for layer, block in frozen.hypersurfaces(rows=7):
+        found[layer.name][block.rows] = block.dense()
     for layer in NET.layers:
         np.testing.assert_allclose(found[layer.name], dense(layer.name, None), atol=1e-13)
 

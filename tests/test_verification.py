@@ -180,8 +180,8 @@ def test_the_table_reads_like_the_papers(report):
     assert lines[2].split()[:2] == ["second", "RM2"] and lines[3].split()[:2] == ["out", "RM0"]
     counts, edges = report.histogram("second")
     assert counts.sum() <= report.layers["second"].units and len(edges) == len(counts) + 1
-    with pytest.raises(al.InputError, match="no layer 'sceond'"):
-        report.histogram("sceond")
+    with pytest.raises(al.InputError, match="no layer 'seocnd'"):
+        report.histogram("seocnd")
 
 
 def test_a_small_memory_budget_changes_nothing_but_the_pace():

@@ -1,0 +1,285 @@
+"""Windows: the tangent of a pixel is zero outside its receptive field, so only that is computed.
+
+A push of all pixels goes tile by tile: the pixels of a tile share one window of each map, which
+grows from layer to layer by receptive-field arithmetic. `Patch` holds the tangents within the
+window; `push` knows how a window passes through convolutions, pooling, activations and sums.
+Whatever it does not know, and a window that has grown to almost its whole map, is made dense.
+
+Nothing is approximated: an entry that is left out is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib import primitives as p
+
+TILE = 8  # pixels along a side: with three colours, 192 directions at a time
+DENSE = 0.9  # a window this large, compared with its map, is not worth its bookkeeping
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Tangents that are zero outside one window of their maps.
+
+    Attributes:
+        values: (n, h, w, c), the window.
+        origin: (y, x) of the window's first entry.
+        size: (H, W) of the maps; the window lies inside.
+    """
+
+    values: tf.Tensor
+    origin: tuple[int, int]
+    size: tuple[int, int]
+
+    @property
+    def where(self) -> tuple[slice, slice]:
+        """The window as slices of H and W."""
+        y, x = self.origin
+        return slice(y, y + self.values.shape[1]), slice(x, x + self.values.shape[2])
+
+    def cut(self, maps: tf.Tensor) -> tf.Tensor:
+        """The window of other maps (1, H, W, c)."""
+        _, h, w, _ = self.values.shape
+        return tf.slice(maps, (0, *self.origin, 0), (1, h, w, maps.shape[-1]))
+
+    def dense(self) -> tf.Tensor:
+        """The tangents on whole maps: (n, H, W, c)."""
+        rows, columns = self.where
+        height, width = self.size
+        margins = (rows.start, height - rows.stop), (columns.start, width - columns.stop)
+        return tf.pad(self.values, ((0, 0), *margins, (0, 0)))
+
+    def settled(self) -> Patch | tf.Tensor:
+        """Itself, or dense if the window is almost the whole map."""
+        share = math.prod(self.values.shape[1:3]) / math.prod(self.size)
+        return self.dense() if share >= DENSE else self
+
+
+def tiles(shape: tuple[int, int, int], rows: int) -> Iterator[tuple[slice, slice]]:
+    """The tiles of an image of this shape, as slices of its rows and columns.
+
+    Args:
+        rows: how many directions a tile may hold, at least the number of channels.
+    """
+    height, width, channels = shape
+    side = min(TILE, math.isqrt(rows // channels))
+    for y in range(0, height, side):
+        for x in range(0, width, side):
+            yield slice(y, min(y + side, height)), slice(x, min(x + side, width))
+
+
+def seeds(tile: tuple[slice, slice], shape: tuple[int, int, int], dtype: tf.DType) -> Patch:
+    """The unit directions of a tile's pixels."""
+    rows, columns = tile
+    window = rows.stop - rows.start, columns.stop - columns.start, shape[2]
+    eye = tf.eye(math.prod(window), dtype=dtype)
+    return Patch(tf.reshape(eye, (-1, *window)), (rows.start, columns.start), shape[:2])
+
+
+# ------------------------------------------------------------------ receptive-field arithmetic
+
+
+class Reach(NamedTuple):
+    """What a window becomes along one axis, and the padding that gives it.
+
+    Negative padding cuts entries off, which happens where a stride skips them.
+    """
+
+    first: int
+    before: int
+    after: int
+
+
+def reach(
+    first: int, size: int, taps: int, stride: int, padding: int, outputs: int
+) -> Reach | None:
+    """The outputs that inputs first .. first + size - 1 can reach; None if there is none.
+
+    Args:
+        taps: how many neighbouring inputs an output reads.
+        padding: zeros before the first input.
+        outputs: the size of the output map.
+    """
+    start = max(0, -((taps - 1 - first - padding) // stride))
+    last = min(outputs - 1, (first + size - 1 + padding) // stride)
+    if last < start:
+        return None
+    before = first - (stride * start - padding)
+    return Reach(start, before, (last - start) * stride + taps - before - size)
+
+
+def padding_of(size: int, taps: int, stride: int, kind: str) -> tuple[int, int]:
+    """(zeros before, size of the output) of TensorFlow's SAME and VALID padding."""
+    if kind == "VALID":
+        return 0, (size - taps) // stride + 1
+    outputs = -(-size // stride)
+    return max((outputs - 1) * stride + taps - size, 0) // 2, outputs
+
+
+class Passage(NamedTuple):
+    """How a window passes through a sliding operation."""
+
+    y: Reach
+    x: Reach
+    size: tuple[int, int]
+
+    @property
+    def padding(self) -> tuple[tuple[int, int], ...]:
+        """Zeros around the window, for each axis of (n, h, w, c)."""
+        pairs = ((reach.before, reach.after) for reach in (self.y, self.x))
+        return ((0, 0), *((max(0, b), max(0, a)) for b, a in pairs), (0, 0))
+
+    def trimmed(self, values: tf.Tensor) -> tf.Tensor:
+        """The window without the entries that no output reads."""
+        y, x = self.y, self.x
+        if min(y.before, y.after, x.before, x.after) >= 0:
+            return values
+        h, w = values.shape[1:3]
+        rows = slice(max(0, -y.before), h - max(0, -y.after))
+        return values[:, rows, max(0, -x.before) : w - max(0, -x.after)]
+
+    def patch(self, values: tf.Tensor) -> Patch:
+        return Patch(values, (self.y.first, self.x.first), self.size)
+
+
+def passage(patch: Patch, taps: Sequence[int], strides: Sequence[int], kind: str) -> Passage | None:
+    """The passage of a window through an operation with these taps and strides."""
+    reaches, size = [], []
+    for axis in (0, 1):
+        before, outputs = padding_of(patch.size[axis], taps[axis], strides[axis], kind)
+        first, length = patch.origin[axis], patch.values.shape[1 + axis]
+        reaches.append(reach(first, length, taps[axis], strides[axis], before, outputs))
+        size.append(outputs)
+    return None if None in reaches else Passage(*reaches, tuple(size))
+
+
+# ------------------------------------------------------------------ primitives on windows
+
+
+@singledispatch
+def push(primitive: p.Primitive, pattern: p.Pattern, inputs: list[Patch | None]):
+    """The frozen primitive on windows: a `Patch` or dense; None if it takes dense inputs only.
+
+    Args:
+        inputs: `Patch`, or None for zero; at least one `Patch`.
+    """
+    return None
+
+
+@push.register
+def _(primitive: p.Conv, pattern, inputs):
+    (patch,) = inputs
+    window, dilation = primitive.kernel.shape[:-2], primitive.dilation
+    taps = [(r - 1) * d + 1 for r, d in zip(window, dilation, strict=True)]
+    through = passage(patch, taps, primitive.strides, primitive.padding)
+    if primitive.groups > 1 or through is None:
+        return None
+    values = through.trimmed(patch.values)
+    return through.patch(
+        tf.nn.conv2d(
+            values, primitive.kernel, primitive.strides, through.padding, dilations=dilation
+        )
+    )
+
+
+@push.register
+def _(primitive: p.AveragePool, pattern, inputs):
+    (patch,) = inputs
+    through = passage(patch, primitive.window, primitive.strides, primitive.padding)
+    if through is None:
+        return None
+    values = tf.pad(through.trimmed(patch.values), through.padding)
+    found = through.patch(tf.nn.avg_pool2d(values, primitive.window, primitive.strides, "VALID"))
+    weights = found.cut(_weights(primitive, patch.size, values.dtype))
+    return replace(found, values=found.values * weights)
+
+
+def _weights(primitive: p.AveragePool, size: tuple[int, int], dtype: tf.DType) -> tf.Tensor:
+    """Window size over how many entries of the window lie inside the map: (1, H, W, 1)."""
+    counts = []
+    for length, taps, stride in zip(size, primitive.window, primitive.strides, strict=True):
+        before, outputs = padding_of(length, taps, stride, primitive.padding)
+        first = np.arange(outputs) * stride - before
+        counts.append(np.minimum(first + taps, length) - np.maximum(first, 0))
+    weights = math.prod(primitive.window) / np.outer(*counts)
+    return tf.constant(weights[None, :, :, None], dtype)
+
+
+@push.register
+def _(primitive: p.Mean, pattern, inputs):
+    (patch,) = inputs
+    if primitive.axes != (0, 1):
+        return None
+    return tf.reduce_sum(patch.values, (1, 2)) / math.prod(patch.size)
+
+
+@push.register
+def _(primitive: p.Activation, pattern, inputs):
+    patch, *constants = inputs
+    slope, _ = pattern
+    if patch is None or any(c is not None for c in constants):
+        return None
+    return replace(patch, values=patch.values * patch.cut(slope))
+
+
+@push.register
+def _(primitive: p.Scale, pattern, inputs):
+    (patch,) = inputs
+    if math.prod(primitive.factor.shape[:-1]) > 1:
+        return None
+    return replace(patch, values=patch.values * tf.reshape(primitive.factor, (-1,)))
+
+
+@push.register
+def _(primitive: p.Sum, pattern, inputs):
+    known = [i for i, x in enumerate(inputs) if x is not None]
+    if any(primitive.shapes[i] != primitive.output_shape for i in known):
+        return None
+    found = aligned([inputs[i] for i in known])
+    pairs = zip(known, found, strict=True)
+    terms = [p.times(primitive.coefficients[i], x.values) for i, x in pairs]
+    return replace(found[0], values=sum(terms[1:], terms[0]))
+
+
+@push.register
+def _(primitive: p.Concatenate, pattern, inputs):
+    if primitive.axis != 2 or None in inputs:
+        return None
+    found = aligned(inputs)
+    return replace(found[0], values=tf.concat([x.values for x in found], -1))
+
+
+@push.register
+def _(primitive: p.Pad, pattern, inputs):
+    (patch,) = inputs
+    (top, bottom), (left, right), channels = primitive.margins
+    y, x = patch.origin
+    height, width = patch.size
+    return Patch(
+        tf.pad(patch.values, ((0, 0), (0, 0), (0, 0), channels)),
+        (y + top, x + left),
+        (height + top + bottom, width + left + right),
+    )
+
+
+def aligned(patches: list[Patch]) -> list[Patch]:
+    """The same tangents in the smallest window that holds them all."""
+    windows = [patch.where for patch in patches]
+    first = tuple(min(w[axis].start for w in windows) for axis in (0, 1))
+    last = tuple(max(w[axis].stop for w in windows) for axis in (0, 1))
+    found = []
+    for patch, where in zip(patches, windows, strict=True):
+        margins = [(where[a].start - first[a], last[a] - where[a].stop) for a in (0, 1)]
+        values = patch.values
+        if any(map(any, margins)):
+            values = tf.pad(values, ((0, 0), *margins, (0, 0)))
+        found.append(Patch(values, first, patch.size))
+    return found

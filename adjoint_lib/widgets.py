@@ -88,7 +88,7 @@ class Knobs:
 
     def __repr__(self) -> str:
         at = ", ".join(f"{name} = {_written(value)}" for name, value in self.start.items())
-        return f"<A figure with knobs, at {at}; run the cell in a notebook to turn them>"
+        return f"<A figure with knobs, at {at}>"
 
 
 def _png(figure: Figure) -> bytes:

@@ -73,9 +73,10 @@ def check_image_share(answer: np.ndarray | None) -> None:
     pixels = image.size
     v = np.abs(np.concatenate([image.reshape(-1), net.x_b]))
     sums = np.zeros((2, 32))
-    for _, start, block in net.freeze(image).hypersurfaces([net.layer("conv1")]):
-        rows = np.abs(block.numpy()).sum(axis=(1, 2)) * v[start : start + block.shape[0], None]
-        sums[int(start >= pixels)] += rows.sum(0)
+    for _, block in net.freeze(image).hypersurfaces([net.layer("conv1")]):
+        parts = np.abs(block.dense().numpy()).sum(axis=(1, 2)) * v[block.rows, None]
+        for part, rows in enumerate((block.rows < pixels, block.rows >= pixels)):
+            sums[part] += parts[rows].sum(axis=0)
     compare(
         answer,
         sums[0] / sums.sum(0),

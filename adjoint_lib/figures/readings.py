@@ -151,8 +151,8 @@ def which_direction(net: EquivalentNet | None = None, layer: str = "conv3") -> F
 
 def reaching(net: EquivalentNet, layer: Layer) -> int:
     """How many directions of [x; x_b] can reach the layer's units: pixels, and earlier biases."""
-    earlier = [source.stop for source in net.sources if source.node < layer.number]
-    return math.prod(net.input_shape) + max(earlier, default=0)
+    earlier = [source.size for source in net.sources if source.node < layer.number]
+    return math.prod(net.input_shape) + sum(earlier)
 
 
 def _vgg7() -> EquivalentNet:

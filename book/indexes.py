@@ -67,4 +67,4 @@ def _table(kind: str, book: Path) -> str:
 def _chapter(row: Row, book: Path) -> str:
     """A link to the chapter, or a word on its being to come."""
     name = f"{row.chapter}.ipynb"
-    return f"[](./{name})" if (book / name).exists() else f"{row.chapter}, to come"
+    return f"[](./{name})" if (book / name).exists() else f"chapter {int(row.chapter[:2])}, to come"

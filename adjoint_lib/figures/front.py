@@ -18,7 +18,8 @@ def overview() -> Figure:
     import matplotlib.pyplot as plt
 
     width, height = 10.0, 4.9
-    drawn = plt.figure(figsize=(width, height), layout="none")
+    # Drawn smaller than it is laid out, so that its words stay legible on a phone.
+    drawn = plt.figure(figsize=(0.72 * width, 0.72 * height), layout="none")
     ax = blank(drawn, width, height)
 
     top, bottom, split = 3.72, 1.88, 0.31
@@ -42,8 +43,8 @@ def overview() -> Figure:
     box(ax, (4.95, bottom), (2.5, 1.18), r"adjoint  $J^{*}$", VERMILION, PALE)
     arrow(ax, (3.7, bottom), (2.6, bottom), VERMILION)
     ax.text(3.18, bottom + 0.2, r"$H=J^{*}w$", ha="center", fontsize=12, color=INK)
-    box(ax, (1.45, bottom + split), (2.2, 0.56), r"$H_I$,  like the image", BLUE)
-    box(ax, (1.45, bottom - split), (2.2, 0.56), r"$H_b$,  like the biases", ORANGE)
+    box(ax, (1.45, bottom + split), (2.2, 0.56), r"image part  $H_I$", BLUE)
+    box(ax, (1.45, bottom - split), (2.2, 0.56), r"bias part  $H_b$", ORANGE)
 
     # The identity, with an underline in the colour of the boxes each term multiplies.
     ax.text(3.0, 0.66, r"$c\;\;=$", ha="center", va="center", fontsize=19, color=INK)

@@ -49,8 +49,7 @@ def check_model(model: keras.Model) -> None:
             f"model '{model.name}' takes inputs of shape {shape}; expected a fixed size. Call it "
             "on keras.Input((height, width, channels)) and use that model."
         )
-    for layer in layers_with_weights(model):
-        check_precision(layer)
+    precision_of(model)
 
 
 def check_readable(model: keras.Model, name: str) -> None:
@@ -60,6 +59,21 @@ def check_readable(model: keras.Model, name: str) -> None:
             f"model '{name}' ({type(model).__name__}) is a subclass of keras.Model with a call of "
             "its own, which cannot be read as a graph. Expected a Sequential or functional model."
         )
+
+
+def precision_of(model: keras.Model) -> str:
+    """The one dtype that all layers with weights compute in; refuses a mixture."""
+    first: dict[str, str] = {}
+    for layer in layers_with_weights(model):
+        check_precision(layer)
+        first.setdefault(layer.compute_dtype, layer.name)
+    if len(first) > 1:
+        found = ", ".join(f"'{name}' in {dtype}" for dtype, name in first.items())
+        raise InputError(
+            f"model '{model.name}' has layers of different precision: {found}. Expected one dtype "
+            "throughout: build the whole model under one keras.config.set_dtype_policy."
+        )
+    return next(iter(first), model.compute_dtype)
 
 
 def check_precision(layer: keras.layers.Layer) -> None:

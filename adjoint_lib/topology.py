@@ -25,6 +25,7 @@ from adjoint_lib.graph import IMAGE, Graph, Node, Shape
 from adjoint_lib.lowering import lower
 from adjoint_lib.modes import MODES, Hypersurface, mode_of
 from adjoint_lib.primitives import AlongAxis, Conv, ConvTranspose, Dense, DepthwiseConv, Kernel
+from adjoint_lib.support import precision_of
 from adjoint_lib.tables import Table
 
 K = 1 / 8  # the paper's z = k [x; x_b]; a power of two, so the scaling commutes with rounding
@@ -42,7 +43,7 @@ def equivalent(model: keras.Model) -> EquivalentNet:
         InputError: the model is not built, has no fixed input size, or mixes precisions.
     """
     graph, softmaxed = lower(model)
-    net = EquivalentNet(model.name, fold(graph), model.compute_dtype)
+    net = EquivalentNet(model.name, fold(graph), precision_of(model))
     _compare(model, net, softmaxed)
     return net
 

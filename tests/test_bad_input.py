@@ -187,6 +187,18 @@ def test_mixed_precision(policy):
         al.equivalent(model_with(L.Conv2D(2, 3, dtype=policy)))
 
 
+def test_layers_of_different_precision():
+    mixed = model_with(L.Conv2D(2, 3, name="a"), L.Conv2D(2, 3, name="b", dtype="float64"))
+    with pytest.raises(al.InputError, match="'a' in float32, 'b' in float64"):
+        al.equivalent(mixed)
+
+
+def test_float64_layers_in_a_model_made_under_float32():
+    """The network computes as its layers do, whatever the policy was when they were joined."""
+    net = al.equivalent(model_with(L.Conv2D(2, 3, dtype="float64"), L.ReLU(dtype="float64")))
+    assert net.dtype == "float64"
+
+
 def test_channels_first():
     with pytest.raises(al.UnsupportedLayer, match="'channels_first'; expected 'channels_last'"):
         al.equivalent(model_with(L.Conv2D(2, 3, data_format="channels_first"), shape=(2, 8, 8)))

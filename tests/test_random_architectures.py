@@ -489,6 +489,8 @@ def affine(operation, args, kwargs) -> Callable | None:
 
 def without_bias(layer, x: tf.Tensor) -> tf.Tensor:
     """A layer's kernel alone: no bias, no activation."""
+    if isinstance(layer, L.Dense):  # which adds its bias whatever `use_bias` says
+        return keras.ops.matmul(x, layer.kernel)
     activation, use_bias = layer.activation, layer.use_bias
     layer.activation, layer.use_bias = keras.activations.linear, False
     try:

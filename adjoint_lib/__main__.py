@@ -388,5 +388,14 @@ def _whole(least: int):
     return whole
 
 
+def _leave(code: int) -> None:
+    """End the process; after an interrupt at once, as TensorFlow may crash when torn down then."""
+    if code == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

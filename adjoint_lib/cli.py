@@ -314,7 +314,9 @@ def import_tensorflow() -> None:
     if "tensorflow" in sys.modules or level == "0":
         return
     with _stderr_held_back():  # some messages come before TensorFlow looks at that variable
-        import tensorflow  # noqa: F401
+        import tensorflow as tf
+
+        tf.config.list_physical_devices()  # where there is no GPU, this complains once
 
 
 @contextmanager

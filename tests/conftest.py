@@ -1,7 +1,12 @@
 """Settings shared by all tests: a quiet TensorFlow, repeatable examples, and a limit on memory."""
 
 import os
+import signal
 import sys
+
+# A run in the background of a shell ignores Ctrl-C, and so would the processes tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before anything imports TensorFlow
 

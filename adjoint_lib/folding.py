@@ -71,7 +71,7 @@ def _emit_scale(graph: Graph, node: Node, private: set[int]) -> int:
         )
         return before
     if isinstance(earlier.primitive, Scale):
-        merged = Scale(earlier.primitive.factor * factor)
+        merged = Scale(np.asarray(earlier.primitive.factor * factor))
         graph.nodes[before] = replace(earlier, primitive=merged)
         return before
     bias = graph.bias_of(before)

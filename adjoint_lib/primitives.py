@@ -64,8 +64,9 @@ class Primitive:
 
 
 def is_float_array(value: object) -> bool:
-    """Whether `value` is a float array or tensor: a parameter, or a float part of a pattern."""
-    return isinstance(value, (np.ndarray, tf.Tensor)) and tf.as_dtype(value.dtype).is_floating
+    """Whether `value` is a float array, scalar or tensor: a parameter, or part of a pattern."""
+    held = isinstance(value, (np.ndarray, np.generic, tf.Tensor))
+    return held and tf.as_dtype(value.dtype).is_floating
 
 
 def map_pattern(function: Callable[[tf.Tensor], tf.Tensor], pattern: Pattern) -> Pattern:

@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -102,6 +103,17 @@ def test_rounding_scale_by_hand():
         assert np.all(c <= middle * (1 + 1e-12)) and np.all(
             middle <= A[layer.name][0] * (1 + 1e-12)
         )
+
+
+def test_scales_that_are_folded_into_one_keep_the_rounding_scale_positive():
+    """Two numbers multiplied are a NumPy scalar, which must lose its sign like any array."""
+    x = keras.Input((3, 4, 2))
+    h = keras.layers.Rescaling(-0.3)(keras.layers.Rescaling(2.0)(x))
+    net = al.equivalent(keras.Model(x, keras.layers.Conv2D(2, 1, name="conv")(h)))
+    image = image_of(net)
+    A = rounding_scale(net.freeze(image), net.layers)["conv"][0]
+    kernel = np.abs(net.graph.nodes[net.layer("conv").number].primitive.kernel[0, 0])
+    np.testing.assert_allclose(A, 0.6 * np.abs(image) @ kernel, rtol=1e-6)
 
 
 def test_relative_error_follows_the_paper():

@@ -4,10 +4,10 @@ In the paper, J is J_F(z([x; x_b])) of Eq. (3), and its adjoint J* that of Eq. (
 
 `Frozen.push` reads J as a tangent (all layers at once), `Frozen.pull` reads it as an adjoint (from
 one layer back to [x; x_b]). Everything else in the library, the five modes and the verification,
-is written in terms of these two: this is the seam for a faster engine.
+is written in terms of these two, and `blocks` streams all of J through `push`.
 
-A tangent that is zero for all rows is never computed: it is ``None``. So a bias direction costs
-nothing before its own layer.
+A tangent that is zero for all rows is never computed: it is ``None``, so a bias direction costs
+nothing before its own layer. One that is zero outside a window is a `Patch`: see `windows`.
 """
 
 from __future__ import annotations

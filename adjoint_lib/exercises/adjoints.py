@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint_lib.exercises.checking import compare, compare_function, unanswered
+from adjoint_lib.exercises.checking import compare, compare_function, say, unanswered
 
 
 def check_difference_adjoint(answer: Any) -> None:
@@ -71,7 +71,7 @@ def check_self_adjoint_kernel(answer: Any) -> None:
         if len(np.unique(lines, axis=0)) < 3
     ]
     if alike and np.isfinite(kernel).all():
-        print(f"Not yet: two of its {alike[0]} are equal. Make all three different.")
+        say(f"Not yet: two of its {alike[0]} are equal. Make all three different.")
         return
     compare(
         kernel,

@@ -1,12 +1,13 @@
 """What every `check_...` function does with an answer: compare it, and say something helpful.
 
-A check never raises on an answer, however wrong: it prints one line that begins with "Correct",
-"Not yet" or "not answered yet".
+A check never raises on an answer, however wrong: it prints one sentence or two that begin with
+"Correct", "Not yet" or "not answered yet", in lines short enough for a page.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,13 +15,20 @@ import numpy as np
 
 Hints = Sequence[tuple[Any, str]]
 
-UNANSWERED = "not answered yet: put your answer in the cell above and run it again."
+UNANSWERED = "not answered yet: put your answer in this cell and run it again."
+WIDTH = 78  # of a line, in characters
+
+
+def say(text: str) -> None:
+    """Print what a check has to say, in lines of at most `WIDTH` characters."""
+    for line in text.splitlines():
+        print(textwrap.fill(line, WIDTH))
 
 
 def unanswered(answer: Any) -> bool:
     """Whether there is nothing to check: None or `...`. If so, that is said."""
     if answer is None or answer is Ellipsis:
-        print(UNANSWERED)
+        say(UNANSWERED)
         return True
     return False
 
@@ -55,7 +63,7 @@ def compare(
     if given.shape != expected.shape:
         _wrong(f"expected {kind(expected)}, got {kind(given)}", hint)
     elif _close(given, expected, rtol, atol):
-        print(f"Correct: {correct}")
+        say(f"Correct: {correct}")
     else:
         known = [text for value, text in hints if _close(given, np.asarray(value), rtol, atol)]
         _wrong(_difference(given, expected), known[0] if known else hint)
@@ -96,7 +104,7 @@ def compare_function(
         if not _close(given, expected, rtol, atol):
             _wrong(f"{called}: {_difference(given, expected)}", hint)
             return
-    print(f"Correct: {correct}")
+    say(f"Correct: {correct}")
 
 
 def kind(value: Any) -> str:
@@ -153,4 +161,4 @@ def _said(value: Any) -> str:
 
 
 def _wrong(what: str, hint: str) -> None:
-    print(f"Not yet: {what}." + (f" {hint}" if hint else ""))
+    say(f"Not yet: {what}." + (f" {hint}" if hint else ""))

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from adjoint_lib.errors import AdjointError
-from adjoint_lib.exercises.checking import compare, unanswered
+from adjoint_lib.exercises.checking import compare, say, unanswered
 
 if TYPE_CHECKING:
     import keras
@@ -71,15 +71,15 @@ def check_make_it_fit(answer: keras.Model | None) -> None:
     found = {layer.name: layer.shape for layer in net.layers}
     wrong = [name for name, shape in wanted.items() if found.get(name) != shape]
     if net.input_shape != (16, 16, 3) or wrong:
-        print(
+        say(
             "Not yet: it is accepted, but it should keep an input of (16, 16, 3) and the layers "
             f"{wanted}; it has input {net.input_shape} and layers {found}."
         )
         return
     if not any(isinstance(node.primitive, Activation) for node in net.nodes):
-        print("Not yet: it is accepted, but no activation is left in it. Put ReLUs there.")
+        say("Not yet: it is accepted, but no activation is left in it. Put ReLUs there.")
         return
-    print("Correct: accepted and exact. Train it, and its hypersurfaces mean something.")
+    say("Correct: accepted and exact. Train it, and its hypersurfaces mean something.")
 
 
 def check_own_model(answer: keras.Model | None) -> None:
@@ -96,9 +96,9 @@ def check_own_model(answer: keras.Model | None) -> None:
     report = al.verify(net, image, **options)
     units = sum(layer.units for layer in report.layers.values())
     if not report.passed:
-        print("Not yet: it is accepted, but some units are off. That is a bug: please report it.")
+        say("Not yet: it is accepted, but some units are off. That is a bug: please report it.")
         return
-    print(
+    say(
         f"Correct: '{net.name}' has {len(net.layers)} layers with a kernel and {net.x_b.size:,} "
         f"entries in x_b; all {units:,} units are reconstructed."
     )
@@ -113,7 +113,7 @@ def _accepted(model: keras.Model | None) -> EquivalentNet | None:
     import adjoint_lib as al
 
     if not isinstance(model, keras.Model):
-        print(f"Not yet: expected a Keras model, got a {type(model).__name__}.")
+        say(f"Not yet: expected a Keras model, got a {type(model).__name__}.")
         return None
     try:
         with warnings.catch_warnings():
@@ -121,5 +121,5 @@ def _accepted(model: keras.Model | None) -> EquivalentNet | None:
             al.equivalent(model)
             return al.equivalent(al.models.randomise(keras.models.clone_model(model)))
     except AdjointError as error:
-        print(f"Not yet: {error}")
+        say(f"Not yet: {error}")
         return None

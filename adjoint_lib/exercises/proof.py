@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint_lib.exercises.checking import compare, compare_function, unanswered
+from adjoint_lib.exercises.checking import compare, compare_function, say, unanswered
 
 FUNCTIONS: dict[str, Callable[[float], Any]] = {
     "abs": abs,
@@ -26,22 +26,22 @@ def check_homogeneous(answer: set[str] | None) -> None:
         return
     names = isinstance(answer, (set, frozenset, list, tuple)) and answer
     if not names or not all(isinstance(name, str) and name in FUNCTIONS for name in names):
-        print(f"Not yet: expected a set of names among {', '.join(FUNCTIONS)}; got {answer!r}.")
+        say(f"Not yet: expected a set of names among {', '.join(FUNCTIONS)}; got {answer!r}.")
         return
     given = set(names)
     truth = {name for name in FUNCTIONS if _gap(name) is None}
     for name in FUNCTIONS:
         if name in given and name not in truth:
             h, k = _gap(name)
-            print(f"Not yet: {name!r} is not one of them. Try h = {h:g} with k = {k:g}.")
+            say(f"Not yet: {name!r} is not one of them. Try h = {h:g} with k = {k:g}.")
             return
     if truth - given:
-        print(
+        say(
             f"Not yet: all that you name pass on the factor, but {len(truth - given)} more "
             "of the list do. Each of its pieces has to pass through the origin, and no more."
         )
         return
-    print(
+    say(
         "Correct: their pieces pass through the origin. It need not be one input and one output: "
         "'crelu' gives two, and 'maxout' is the larger of two linear maps."
     )

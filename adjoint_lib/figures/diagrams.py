@@ -7,12 +7,11 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from adjoint_lib.figures.drawing import box
+from adjoint_lib.figures.drawing import arrow, box
 from adjoint_lib.figures.pieces import (
     PLUS,
     RADIUS,
     Point,
-    arrow,
     canvas,
     heading,
     node,

@@ -53,20 +53,27 @@ def heading(ax: Axes, y: float, text: str, colour: str) -> None:
 
 
 def arrow(
-    ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, style: str = "-"
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+    before: float = 0,
+    after: float = 0,
+    head: float = 12,
+    style: str | tuple = "-",
 ) -> None:
-    """An arrow from `start` to `end`."""
+    """An arrow that begins `before` inches after its start and ends `after` before its end."""
     ax.add_patch(
         FancyArrowPatch(
             start,
             end,
             arrowstyle="-|>",
-            mutation_scale=16,
-            linewidth=2,
+            mutation_scale=head,
+            linewidth=1.8,
             linestyle=style,
             color=colour,
-            shrinkA=0,
-            shrinkB=0,
+            shrinkA=72 * before,
+            shrinkB=72 * after,
         )
     )
 

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from adjoint_lib.figures.drawing import tint
-from adjoint_lib.figures.pieces import Point, arrow, canvas, heading, rule, write
+from adjoint_lib.figures.drawing import arrow, tint
+from adjoint_lib.figures.pieces import Point, canvas, heading, rule, write
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from adjoint_lib.figures.drawing import box, tint
-from adjoint_lib.figures.pieces import arrow, canvas, write
+from adjoint_lib.figures.drawing import arrow, box, tint
+from adjoint_lib.figures.pieces import canvas, write
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, WIDTH
 

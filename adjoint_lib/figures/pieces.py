@@ -1,4 +1,4 @@
-"""More pieces of diagrams: nodes, stacks of feature maps, slices of vectors, arrows between them.
+"""More pieces of diagrams: nodes, stacks of feature maps, slices of vectors.
 
 Colours mean the same in the whole book: blue is the image, orange a bias, green a kernel,
 vermilion what an adjoint carries back.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from adjoint_lib.figures.drawing import blank, tint
 from adjoint_lib.figures.style import GREY, INK
@@ -68,24 +68,6 @@ def stack(ax: Axes, at: Point, size: float, sheets: int, edge: str, text: str = 
             Rectangle(corner, size, size, facecolor=_paper(edge), edgecolor=edge, linewidth=1.3)
         )
     write(ax, at, text, 15)
-
-
-def arrow(
-    ax: Axes, start: Point, end: Point, colour: str, before: float = 0, after: float = 0
-) -> None:
-    """An arrow that begins `before` inches after its start and ends `after` before its end."""
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=12,
-            linewidth=1.8,
-            color=colour,
-            shrinkA=72 * before,
-            shrinkB=72 * after,
-        )
-    )
 
 
 def rule(ax: Axes, start: Point, end: Point) -> None:

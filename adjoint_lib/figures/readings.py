@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from adjoint_lib.figures.drawing import box
-from adjoint_lib.figures.pieces import arrow, canvas, slab, write
+from adjoint_lib.figures.drawing import arrow, box
+from adjoint_lib.figures.pieces import canvas, slab, write
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, VERMILION, WIDTH
 

@@ -1,20 +1,19 @@
 """The state of a training run as one file of plain arrays that is always whole.
 
-A checkpoint is an ``.npz`` of arrays plus a JSON text for numbers and lists. It is written under
-another name, forced to the disk and then renamed: whenever the process or the machine stops, the
-file holds either the new state or the one before.
+A checkpoint is an ``.npz`` of arrays plus a JSON text for numbers and lists. It appears whole:
+whenever the process or the machine stops, the file holds either the new state or the one before.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from adjoint_lib.errors import DataError
+from adjoint_lib.files import replacing
 
 _NOTES = "notes.json"
 
@@ -22,12 +21,8 @@ _NOTES = "notes.json"
 def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> None:
     """Replace the checkpoint at ``path`` by ``arrays`` (plain numbers) and ``notes`` (as JSON)."""
     text = np.frombuffer(json.dumps(notes).encode(), np.uint8)
-    partial = path.with_name(path.name + ".partial")
-    with open(partial, "wb") as file:
+    with replacing(path) as file:
         np.savez(file, **{_NOTES: text}, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
@@ -47,6 +42,5 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace the text file at ``path``, such that it is whole at any moment."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    os.replace(partial, path)
+    with replacing(path) as file:
+        file.write(text.encode())

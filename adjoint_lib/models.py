@@ -202,6 +202,22 @@ def preprocess(name: str, images):
     return normalise(images) if _known(name) == "resnet20-fixup" else images
 
 
+def trained(name: str) -> dict[str, dict]:
+    """The records of the trained weights that come with the library, by data set.
+
+    A record says how the weights were made and what they are worth (see ``training_record``). A
+    data set without trained weights is left out.
+    """
+    records = {}
+    for dataset in _CLASSES:
+        try:
+            path = resources.path(f"weights/{_known(name)}-{dataset}.npz")
+        except DataError:
+            continue
+        records[dataset] = provenance(path)
+    return records
+
+
 def randomise(model: keras.Model, seed: int = 0) -> keras.Model:
     """Gives every weight of any Keras model a random value, in place, and returns the model.
 

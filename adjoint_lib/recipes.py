@@ -6,12 +6,11 @@ follows the paper's own description; its schedules are read from the paper's tab
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adjoint_lib import resources
+from adjoint_lib import paper
 from adjoint_lib.errors import InputError
 
 IMAGE_SIZE = 32
@@ -120,15 +119,7 @@ def _paper(model: str, dataset: str) -> Recipe:
 
     It does not state the weight of the L1 term: 1e-5 is a choice.
     """
-    with open(resources.path("paper/training.csv"), newline="") as file:
-        rows = [
-            row
-            for row in csv.DictReader(file)
-            if (row["model"], row["dataset"]) == (model.replace("-", "_"), dataset)
-        ]
-    if not rows:
-        raise InputError(f"The paper has no schedule for model {model!r} on {dataset!r}.")
-    (row,) = rows
+    row = paper.training(model, dataset)
     rates = tuple(
         (int(row[f"epochs_{stage}"].split("-")[0]), float(row[f"lr_{stage}"]))
         for stage in (1, 2, 3)

@@ -27,6 +27,8 @@ class Table(Sequence):
         return len(self.rows)
 
     def __getitem__(self, index):
+        if isinstance(index, slice):
+            return Table(self.header, self.rows[index], self.cells)
         return self.rows[index]
 
     def __iter__(self) -> Iterator[Any]:

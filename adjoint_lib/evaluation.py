@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import keras
@@ -12,6 +11,7 @@ from tqdm import tqdm
 
 from adjoint_lib import models
 from adjoint_lib.errors import InputError
+from adjoint_lib.intervals import wilson
 from adjoint_lib.topology import EquivalentNet
 
 BATCH = 250
@@ -31,10 +31,7 @@ class Accuracy:
 
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval for the share among all images of which these are a sample."""
-        n, p, z = self.count, self.value, 1.959963984540054
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-        reach = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, min(p, centre - reach)), min(1.0, max(p, centre + reach))
+        return wilson(self.value, self.count)
 
     def __str__(self) -> str:
         low, high = self.interval()

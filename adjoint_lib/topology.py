@@ -314,11 +314,16 @@ class EquivalentNet:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of the folded kernels and x_b: what a stored result was computed from."""
-        sha = hashlib.sha256(np.ascontiguousarray(self.x_b).tobytes())
-        for layer in self.layers:
-            kernel = self.graph.nodes[layer.number].primitive.kernel
-            sha.update(np.ascontiguousarray(kernel).tobytes())
+        """SHA-256 of every node, its wiring and its numbers: what a result was computed from."""
+        sha = hashlib.sha256()
+        for node in self.graph.nodes:
+            held = {} if node.primitive is None else vars(node.primitive)
+            if node.source is not None and node.source.values is not None:
+                held = {"values": node.source.values}
+            kind = type(node.primitive).__name__
+            sha.update(repr((node.name, node.shape, node.inputs, kind)).encode())
+            for name, value in held.items():
+                sha.update(_bytes_of(name, value))
         return sha.hexdigest()
 
     def _evaluate(self, images: tf.Tensor, k: float) -> list[tf.Tensor]:
@@ -327,6 +332,14 @@ class EquivalentNet:
             part = tf.constant(k * self.x_b[s.start : s.stop].reshape(s.shape), self.dtype)
             starts[s.node] = tf.repeat(part[None], images.shape[0], 0)
         return evaluate(self.nodes, starts, len(self.nodes) - 1)
+
+
+def _bytes_of(name: str, value: object) -> bytes:
+    """A primitive's field for the digest; a function is told by its slopes and breakpoints."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.ascontiguousarray(value)
+        return f"{name}: {array.dtype} {array.shape} ".encode() + array.tobytes()
+    return f"{name}: {'' if callable(value) else value!r}".encode()
 
 
 def check_k(k: float) -> float:

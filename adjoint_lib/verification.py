@@ -17,16 +17,20 @@ by the smallest positive normal float32.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 from tqdm.auto import tqdm
 
+from adjoint_lib import rounding
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.frozen import WORKSPACE, Frozen
 from adjoint_lib.modes import mode_of
 from adjoint_lib.report import LayerReport, Report
+from adjoint_lib.rounding import check_format
 from adjoint_lib.topology import EquivalentNet, K, Layer, check_k
 
 METHODS = ("hypersurface", "tangent")
@@ -42,6 +46,7 @@ def verify(
     method: str = "hypersurface",
     dtype: str | None = None,
     k: float = K,
+    weights_rounded: str | None = None,
     max_bytes: int = WORKSPACE,
     progress: bool = True,
 ) -> Report:
@@ -54,42 +59,89 @@ def verify(
         method: "hypersurface" or "tangent", see above.
         dtype: "float32" or "float64"; by default the net's.
         k: J is taken at k [x; x_b].
+        weights_rounded: "bfloat16" takes H from weights rounded to it, see `rounding`.
         max_bytes: memory for the tensors of one push.
         progress: show a progress bar if it takes longer than two seconds.
     """
-    net = net if dtype is None else net.astype(dtype)
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
-    chosen = chosen_layers(net, layers, mode)
-    batches = _batches(net.check_images(images).numpy(), TOGETHER if method == "tangent" else 1)
-    report = Report.empty(net, chosen, method, check_k(k))
-    with tqdm(total=sum(map(len, batches)), unit="image", delay=2, disable=not progress) as bar:
-        for batch in batches:
-            report += verify_batch(net, batch, chosen, method, k, max_bytes)
+    plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
+    images = plan.net.check_images(images).numpy()
+    report = plan.empty()
+    with tqdm(total=len(images), unit="image", delay=2, disable=not progress) as bar:
+        for batch in plan.batches(images):
+            report += plan.report(batch)
             bar.update(len(batch))
     return report
 
 
-def verify_batch(
-    net: EquivalentNet,
-    batch: np.ndarray,
-    layers: list[Layer],
-    method: str,
-    k: float,
-    max_bytes: int,
-) -> Report:
-    """The report of one batch of images; reports of batches add up to the report of them all."""
-    frozen = net.freeze(batch, k)
-    values = net.value(batch)
-    scales = rounding_scale(frozen, layers)
-    report = Report.empty(net, layers, method, k)
-    report.images = len(batch)
-    for layer, found in _reconstruct(frozen, layers, method, max_bytes):
-        c, A = values[layer.name].numpy(), scales[layer.name]
-        report.layers[layer.name] += measure(
-            layer, c, found, A, bound(net, layer, method), net.dtype
-        )
-    return report
+@dataclass(frozen=True)
+class Plan:
+    """What a verification does to each image: all that `verify` takes but the images, checked."""
+
+    net: EquivalentNet
+    layers: tuple[Layer, ...]
+    method: str
+    k: float
+    weights_rounded: str | None
+    max_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        net: EquivalentNet,
+        layers: Sequence[str] | str | None = None,
+        mode: str | None = None,
+        method: str = "hypersurface",
+        dtype: str | None = None,
+        k: float = K,
+        weights_rounded: str | None = None,
+        max_bytes: int = WORKSPACE,
+    ) -> Plan:
+        """The plan for these arguments of `verify`."""
+        net = net if dtype is None else net.astype(dtype)
+        if method not in METHODS:
+            raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
+        chosen = tuple(chosen_layers(net, layers, mode))
+        return cls(net, chosen, method, check_k(k), check_format(weights_rounded), max_bytes)
+
+    @property
+    def together(self) -> int:
+        """How many images go through the network at once.
+
+        The sums of a batch may be rounded in another order than those of one image. For results
+        that do not depend on how the images are divided, parts begin at multiples of this.
+        """
+        return TOGETHER if self.method == "tangent" else 1
+
+    def batches(self, images: np.ndarray) -> list[np.ndarray]:
+        """The images, so many `together`."""
+        return [images[i : i + self.together] for i in range(0, len(images), self.together)]
+
+    def empty(self) -> Report:
+        """The report of no image."""
+        return Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
+
+    def report(self, batch: np.ndarray) -> Report:
+        """The report of one batch of images; reports of batches add up to that of them all."""
+        net, method, rough = self.net, self.method, self.weights_rounded
+        frozen = net.freeze(batch, self.k)
+        values = net.value(batch)
+        scales = rounding_scale(frozen, self.layers)
+        if rough:
+            coarse = self._coarse
+            frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
+        u = rounding.unit_roundoff(rough) if rough else unit_roundoff(net.dtype)
+        report = self.empty()
+        report.images = len(batch)
+        for layer, found in _reconstruct(frozen, self.layers, method, self.max_bytes):
+            c, A = values[layer.name].numpy(), scales[layer.name]
+            limit = bound(net, layer, method, rough)
+            report.layers[layer.name] += measure(layer, c, found, A, limit, net.dtype, u)
+        return report
+
+    @functools.cached_property
+    def _coarse(self) -> EquivalentNet:
+        """The network that H is taken from, if its weights are rounded."""
+        return rounding.rounded(self.net, self.weights_rounded)
 
 
 def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndarray]:
@@ -100,16 +152,23 @@ def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndar
     return {layer.name: pushed[layer.number].numpy() for layer in layers}
 
 
-def bound(net: EquivalentNet, layer: Layer, method: str) -> float:
+def bound(
+    net: EquivalentNet, layer: Layer, method: str, weights_rounded: str | None = None
+) -> float:
     """The rigorous limit of |c_hat - c| / (u A).
 
     c and c_hat are sums of products along paths; each product meets at most n roundings, and the
     inner product with H at most d_in more. |error| <= gamma A with gamma = m u / (1 - m u) for m
-    roundings.
+    roundings. If c_hat has rounded weights, u is that of their format, which dwarfs the rest.
     """
     n = net.roundings(layer)
     m = 2 * n + (net.d_in if method == "hypersurface" else 0)
-    return m / (1 - m * unit_roundoff(net.dtype))
+    u = unit_roundoff(net.dtype)
+    if weights_rounded is None:
+        return m / (1 - m * u)
+    coarse = rounding.unit_roundoff(weights_rounded)
+    spread = (1 + coarse) ** rounding.rounded_weights(net, layer)
+    return (spread * (1 + m * u / (1 - m * u)) - 1) / coarse
 
 
 def unit_roundoff(dtype: tf.DType) -> float:
@@ -123,15 +182,24 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 def measure(
-    layer: Layer, c: np.ndarray, found: np.ndarray, A: np.ndarray, limit: float, dtype: tf.DType
+    layer: Layer,
+    c: np.ndarray,
+    found: np.ndarray,
+    A: np.ndarray,
+    limit: float,
+    dtype: tf.DType,
+    u: float,
 ) -> LayerReport:
-    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|."""
+    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|.
+
+    `limit` is that of |c_hat - c| / (u A).
+    """
     if not np.isfinite(found).all() or not np.isfinite(c).all():
         raise AdjointError(
             f"layer '{layer.name}' has units that are NaN or infinite: the network overflows "
             f"{dtype.name} at these images. Verify in float64, or check the weights."
         )
-    error = np.abs(found.astype(float) - c.astype(float)) / unit_roundoff(dtype)
+    error = np.abs(found.astype(float) - c.astype(float)) / u
     largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
     return LayerReport.of(
         relative_error(c, found), _largest_ratio(error, A), _largest_ratio(error, largest), limit
@@ -170,7 +238,7 @@ def chosen_layers(
 
 
 def _reconstruct(
-    frozen: Frozen, layers: list[Layer], method: str, max_bytes: int
+    frozen: Frozen, layers: Sequence[Layer], method: str, max_bytes: int
 ) -> Iterator[tuple[Layer, np.ndarray]]:
     """c_hat of every unit, layer by layer: (P, *layer.shape)."""
     if method == "tangent":
@@ -197,7 +265,3 @@ def _by_pull(frozen: Frozen, layer: Layer) -> np.ndarray:
     H_I, H_b = frozen.pull(layer.number, units)
     image = tf.tensordot(tf.reshape(H_I, (layer.shape[0], -1)), tf.reshape(x, (-1,)), 1)
     return (image + tf.linalg.matvec(H_b, x_b[0])).numpy()[None]
-
-
-def _batches(images: np.ndarray, size: int) -> list[np.ndarray]:
-    return [images[i : i + size] for i in range(0, len(images), size)]

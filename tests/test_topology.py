@@ -433,3 +433,19 @@ def test_every_supported_layer_is_a_keras_layer_or_ours():
 
     for kind in HANDLERS:
         assert issubclass(kind, keras.layers.Layer)
+
+
+def test_the_digest_tells_networks_apart_by_weights_wiring_and_slopes():
+    def digest(slope=0.1, strides=1, scale=1.0):
+        model = keras.Sequential(
+            [
+                keras.Input((6, 6, 2)),
+                keras.layers.Conv2D(2, 3, strides, padding="same", name="conv"),
+                keras.layers.LeakyReLU(slope, name="relu"),
+            ]
+        )
+        model.set_weights([scale * np.ones(w.shape, np.float32) for w in model.get_weights()])
+        return al.equivalent(model).digest
+
+    assert digest() == digest()
+    assert len({digest(), digest(slope=0.2), digest(strides=2), digest(scale=2.0)}) == 4

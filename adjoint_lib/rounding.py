@@ -1,0 +1,87 @@
+"""A network whose weights have fewer digits: what its hypersurfaces still reproduce.
+
+Float64 leaves no unit with a relative error above 1 %; weights rounded to bfloat16 bring such units
+back, and many more of them than float32 has. What is compared, in `verify(weights_rounded=)`:
+
+- c, as ever, is the network's own value, from its full weights;
+- the hypersurfaces come from the same network, frozen at the same activation pattern, with every
+  folded kernel, scale and bias rounded to bfloat16's eight significant bits. All computing stays
+  in the net's dtype, best float64, so that nothing but the weights is rounded.
+
+The pattern is that of the full weights on purpose. Each path's product then changes by one factor
+1 + d, |d| <= u = 2^-8, for each weight on it, so the theory of the rounding scale A holds to the
+letter: |c_hat - c| <= ((1 + u)^L - 1) A for at most L weights on a path. The errors are explained,
+unit by unit, exactly as those of float32 are, with another u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from adjoint_lib.errors import InputError
+from adjoint_lib.graph import Graph, Node
+from adjoint_lib.primitives import Kernel, Scale
+from adjoint_lib.topology import EquivalentNet, Layer
+
+SIGNIFICANT_BITS = {"bfloat16": 8}
+
+
+def check_format(name: str | None) -> str | None:
+    """The name of a format that weights can be rounded to, or None; anything else is an error."""
+    if name is not None and name not in SIGNIFICANT_BITS:
+        raise InputError(
+            f"expected weights rounded to one of {', '.join(SIGNIFICANT_BITS)}, or None, got "
+            f"{name!r}."
+        )
+    return name
+
+
+def unit_roundoff(name: str) -> float:
+    """The largest relative error of rounding to this format."""
+    return 2.0 ** -SIGNIFICANT_BITS[name]
+
+
+def rounded(net: EquivalentNet, name: str) -> EquivalentNet:
+    """The same network with its folded kernels, scales and biases rounded to a format."""
+    bits = SIGNIFICANT_BITS[check_format(name)]
+    nodes = [_rounded_node(node, bits) for node in net.graph.nodes]
+    return EquivalentNet(net.name, Graph(nodes, net.graph.outputs), net.dtype.name)
+
+
+def rounded_weights(net: EquivalentNet, layer: Layer) -> int:
+    """L: how many rounded weights there are at most on a path to the layer's units."""
+    longest: list[int] = []
+    for node in net.graph.nodes[: layer.number + 1]:
+        before = max((longest[i] for i in node.inputs), default=0)
+        own = _weights_name(node) is not None or _is_bias(node)
+        longest.append(before + own)
+    return longest[layer.number]
+
+
+def round_to(values: np.ndarray, bits: int) -> np.ndarray:
+    """The nearest numbers with so many significant bits, ties to even; the exponent is free."""
+    mantissas, exponents = np.frexp(np.asarray(values, float))
+    return np.ldexp(np.round(mantissas * 2.0**bits), exponents - bits)
+
+
+def _rounded_node(node: Node, bits: int) -> Node:
+    if _is_bias(node):
+        return replace(node, source=replace(node.source, values=round_to(node.source.values, bits)))
+    name = _weights_name(node)
+    if name is None:
+        return node
+    values = round_to(getattr(node.primitive, name), bits)
+    return replace(node, primitive=replace(node.primitive, **{name: values}))
+
+
+def _is_bias(node: Node) -> bool:
+    return node.source is not None and node.source.values is not None
+
+
+def _weights_name(node: Node) -> str | None:
+    """The field of the node's primitive that holds its weights, if it has any."""
+    if isinstance(node.primitive, Kernel):
+        return "kernel"
+    return "factor" if isinstance(node.primitive, Scale) else None

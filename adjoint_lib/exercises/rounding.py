@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from adjoint_lib.exercises.checking import compare, compare_function, unanswered
+from adjoint_lib.exercises.checking import compare, compare_function, say, unanswered
 
 PRODUCTS = (3.0, -2.5, -0.4, -0.09)
 FACTORS = {
@@ -93,18 +93,18 @@ def check_exact_factors(answer: Iterable[str] | None) -> None:
         return
     names = isinstance(answer, (set, frozenset, list, tuple)) and answer
     if not names or not all(isinstance(name, str) and name in FACTORS for name in names):
-        print(f"Not yet: expected a set of names among {', '.join(FACTORS)}; got {answer!r}.")
+        say(f"Not yet: expected a set of names among {', '.join(FACTORS)}; got {answer!r}.")
         return
     given, truth = set(names), {n for n, k in FACTORS.items() if math.frexp(k)[0] == 0.5}
     for name in FACTORS:
         if name in given - truth:
             x = next(x for x in range(1, 10**6) if not _exact(FACTORS[name], x))
-            print(f"Not yet: {name} times the float32 number nearest to {x}/7 has to be rounded.")
+            say(f"Not yet: {name} times the float32 number nearest to {x}/7 has to be rounded.")
             return
     if truth - given:
-        print(f"Not yet: {len(truth - given)} more of the list only change the exponent.")
+        say(f"Not yet: {len(truth - given)} more of the list only change the exponent.")
         return
-    print("Correct: powers of two, small or large, above 1 or below it.")
+    say("Correct: powers of two, small or large, above 1 or below it.")
 
 
 def _exact(k: float, sevenths: int) -> bool:

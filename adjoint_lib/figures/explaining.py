@@ -57,7 +57,12 @@ def waterfall(
         parts = {CLASSES[n]: units.contributions[n] for n in (first, second)}
         labels = sources
     drawing, axes = plt.subplots(
-        1, len(parts), figsize=(WIDTH, 0.34 * len(labels) + 1.5), sharey=True, squeeze=False
+        1,
+        len(parts),
+        figsize=(WIDTH, 0.34 * len(labels) + 1.5),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
     )
     for ax, (name, steps) in zip(axes[0], parts.items(), strict=True):
         steps = np.asarray(steps, float)

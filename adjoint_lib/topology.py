@@ -425,9 +425,17 @@ def _layer_cells(layer: Layer) -> list[str]:
 
 
 def _compare(model: keras.Model, net: EquivalentNet, softmaxed: list[int]) -> None:
-    """Refuse a network that does not compute what the model computes, on two random images."""
+    """Refuse a network that does not compute what the model computes, on two random images.
+
+    The model gets them one by one: where a sum's second term has one number for each image, Keras
+    takes it for a bias if there are as many images as channels.
+    """
     images = np.random.default_rng(0).normal(size=(2, *net.input_shape)).astype(np.float32)
-    expected = tf.nest.flatten(model(tf.constant(images, net.dtype), training=False))
+    each = [
+        tf.nest.flatten(model(tf.constant(image[None], net.dtype), training=False))
+        for image in images
+    ]
+    expected = [tf.concat(both, 0) for both in zip(*each, strict=True)]
     outputs = tf.nest.flatten(net(images))
     interpolates = any(isinstance(n.primitive, AlongAxis) for n in net.nodes)
     precision = np.float32 if interpolates else net.dtype.as_numpy_dtype  # tf.image.resize: float32

@@ -323,7 +323,7 @@ class Reference:
     """The original model run on copies of one image, under a tape, with a bias for each copy."""
 
     def __init__(self, model: keras.Model, image: np.ndarray):
-        self.copies = most_units(model)
+        self.copies = copies_for(model)
         self.images = tf.constant(np.repeat(image[None], self.copies, 0))
         self.biases = [bias for layer in leaves(model) if (bias := bias_of(layer)) is not None]
         self.zeros = {id(b): tf.zeros((self.copies, *b.shape), tf.float64) for b in self.biases}
@@ -549,6 +549,19 @@ def leaves(model: keras.Model) -> list:
 
 def functional(model: keras.Model):
     return getattr(model, "_functional", None) or model
+
+
+def copies_for(model: keras.Model) -> int:
+    """At least as many as any layer has units, and not the length of an axis: Keras takes a term
+    with one number for each image for a bias, where there are as many images as channels."""
+    lengths = {
+        length
+        for layer in leaves(model)
+        for node in layer._inbound_nodes
+        for tensor in (*node.input_tensors, *node.outputs)
+        for length in tensor.shape[1:]
+    }
+    return next(n for n in itertools.count(most_units(model)) if n not in lengths)
 
 
 def most_units(model: keras.Model) -> int:

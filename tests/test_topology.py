@@ -449,3 +449,19 @@ def test_the_digest_tells_networks_apart_by_weights_wiring_and_slopes():
 
     assert digest() == digest()
     assert len({digest(), digest(slope=0.2), digest(strides=2), digest(scale=2.0)}) == 4
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 3, 1), (5, 5, 2), (2,)])
+def test_a_sum_with_a_mean_that_keras_takes_for_a_bias_in_a_batch_of_two(shape):
+    """Keras adds (2, 2, 3, 3, 1) and (2, 1, 1, 1, 1) along the wrong axis; one image is right."""
+    inputs = keras.Input(shape)
+    other = keras.layers.Dense(1, use_bias=False)(inputs)
+    if len(shape) > 1:
+        pools = {3: keras.layers.GlobalAveragePooling2D, 4: keras.layers.GlobalAveragePooling3D}
+        other = pools[len(shape)](keepdims=True)(other)
+    out = keras.layers.Dense(3)(keras.layers.Add()([inputs, other]))
+    model = keras.Model(inputs, out)
+    net = al.equivalent(model)
+    images = np.random.default_rng(1).normal(size=(4, *shape)).astype(np.float32)
+    one_by_one = np.concatenate([model(image[None]) for image in images])
+    np.testing.assert_allclose(net(images), one_by_one, rtol=1e-5, atol=1e-5)

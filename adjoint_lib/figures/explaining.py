@@ -301,13 +301,13 @@ def share_of_the_score(shares: Mapping[str, np.ndarray] | None = None) -> Figure
     return drawing
 
 
-@figure("trained-and-random")
-def trained_and_random(
+@figure("other-weights")
+def other_weights(
     nets: Mapping[str, EquivalentNet] | None = None,
     image: np.ndarray | None = None,
     unit: int = 3,
 ) -> Figure:
-    """The same score's hypersurface in a trained network and in one with random weights.
+    """The same score's hypersurface in one network and in another with random weights.
 
     Args:
         nets: by name; by default VGG7, and VGG7 with random weights.
@@ -319,7 +319,7 @@ def trained_and_random(
 
         net, image = _first()
         other = al.equivalent(al.models.randomise(al.models.vgg7(), seed=1))
-        nets = {"trained": net, "random": other}
+        nets = {"this network": net, "random weights": other}
     drawing, axes = plt.subplots(len(nets), 3, figsize=(WIDTH * 0.85, 1.85 * len(nets) + 0.3))
     for row, (name, net) in zip(axes, nets.items(), strict=True):
         H = net.hypersurface(image, "fc")[unit].image

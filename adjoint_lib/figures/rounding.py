@@ -64,8 +64,8 @@ def condition_and_error(
         seen = errors[name] > 0
         marks = {"ms": 3.5, "mew": 0, "alpha": 0.6}
         ax.plot(condition[seen], errors[name][seen], marker, color=colour, **marks)
-        at = ends[0] * (10 if name == "float64" else 1.5)
-        ax.text(at, gamma * at * 1000, f"bound, {name}", color=colour, fontsize=11)
+        at, raised = (400, 1000) if name == "float32" else (3e6, 1 / 30)
+        ax.text(at, gamma * at * raised, f"bound, {name}", color=colour, fontsize=11)
     ax.axhline(ONE_PERCENT, color=VERMILION, lw=1.5)
     ax.text(ends[1], 2e-2, "1 %", color=VERMILION, ha="right", va="bottom")
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=(1e-17, 1e4))

@@ -1,125 +1,261 @@
-"""All RM2 hypersurfaces of all layers of VGG7 for one image: the library against Algorithm 1.
+"""All hypersurfaces of all units of all layers for one image: the library against its peers.
 
-Algorithm 1 is the paper's, as printed: GradientTape.jacobian of each layer's in-channel feature
-maps, then conv2d with the layer's kernel (a matmul for FC). Each run has a process of its own, the
-two methods take turns, and the clock is on the computing alone: not on imports, folding, or the
-comparison. At every run the values are compared too, in multiples of the unit roundoff u = 2^-24.
+The contenders, with the same weights and the same image, in float32:
+
+  adjoint_lib         the library
+  algorithm_1         the paper's algorithm as printed: GradientTape.jacobian, then conv2d
+  jax                 jax.linearize and vmap over the unit directions in batches, jitted
+  pytorch             torch.func.linearize and vmap in batches
+  one_unit_at_a_time  a gradient tape for each unit; a random sample, scaled to all units
+
+Each run has a process of its own and the contenders take turns. The clock is on the computing
+alone: not on imports, folding, or the comparison. JAX and PyTorch first try which batches (and
+layout) are quickest for them. The values of all are compared with the library's, in multiples of
+the unit roundoff u = 2^-24. Then the library's other times are taken: one unit, one layer in each
+mode, and how the time grows.
+
+Every measurement is written as soon as it is there; contenders that do not run keep what an
+earlier run on the same machine has written.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
-import platform
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import date
+from collections import defaultdict
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from tqdm import tqdm
 
-METHODS = {"algorithm-1": "Algorithm 1", "library": "adjoint_lib"}
-LATEST = Path(__file__).with_name("latest.json")
-FULL_SIZE = 32
-GB_AT_FULL_SIZE = 18
-UNIT_ROUNDOFF = 2.0**-24
-TOLERANCE = 256
-"""How many unit roundoffs of their scale two values may differ by and still count as equal."""
+from benchmarks import report as reports
+from benchmarks.agreement import against_truth, agreement
+from benchmarks.contender import CONTENDERS
+
+MODELS = ["vgg7", "resnet20", "resnet20_fixup"]
+EXTRAS = ["one_unit", "modes", "growth"]
+ROOT = Path(__file__).resolve().parent.parent
+LATEST = ROOT / "benchmarks" / "latest.json"
+FOR_THE_BOOK = ROOT / "data" / "results" / "benchmark.json"
+PACKAGES = {"jax": "jax", "pytorch": "torch"}
+FULL_SIZE, QUICK_SIZE = 32, 8
+ENOUGH = 100.0
+"""No further process for a contender that has taken this many seconds with a model."""
+
+LITERAL_GB = {"vgg7": 20, "resnet20": 40, "resnet20_fixup": 40}
+"""About how much memory Algorithm 1 needs as printed; with less free, it works in parts."""
+
+PARALLEL_ITERATIONS = 2048
+"""How many rows of a Jacobian are then computed at a time."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    _check_memory(options)
-    runs = {method: [] for method in METHODS}
+    path = options.output or (None if options.quick else LATEST)
     with tempfile.TemporaryDirectory() as folder:
-        for number in tqdm(range(2 * options.repeats), desc="runs", unit="run"):
-            method = list(METHODS)[number % 2]
-            out = Path(folder) / f"{number}.npz"
-            runs[method].append(_run(method, options, out))
-    report = summarise(runs, options)
-    print(table(report))
-    if options.size == FULL_SIZE:
-        LATEST.write_text(json.dumps(report, indent=2) + "\n")
-        print(f"Written to {os.path.relpath(LATEST)}")
-    if not report["equal"]:
-        print("The values differ by more than rounding explains.", file=sys.stderr)
-        return 1
-    return 0
+        bench = Bench(options, Path(folder), path)
+        try:
+            bench.run()
+        except KeyboardInterrupt:
+            print("\nInterrupted.", file=sys.stderr)
+            return 130
+        finally:
+            bench.bar.close()
+            print(reports.table(bench.report, options.models))
+    if path:
+        print(f"Written to {os.path.relpath(path)}")
+    if path == LATEST:
+        FOR_THE_BOOK.parent.mkdir(exist_ok=True)
+        shutil.copyfile(LATEST, FOR_THE_BOOK)
+    for failure in bench.failures:
+        print(failure, file=sys.stderr)
+    return 1 if bench.failures else 0
 
 
-def summarise(runs: dict[str, list[dict]], options: argparse.Namespace) -> dict:
-    """Medians, peaks, their ratio, and the largest differences of any run, by layer."""
-    report = {
-        "date": date.today().isoformat(),
-        "machine": _machine(runs["library"][0]),
-        "image_size": options.size,
-        "parallel_iterations": options.parallel_iterations,
-        "methods": {},
-    }
-    for method, results in runs.items():
-        seconds = [round(float(r["seconds"]), 3) for r in results]
-        report["methods"][method] = {
-            "seconds": seconds,
-            "median_seconds": statistics.median(seconds),
-            "peak_gb": round(max(int(r["peak_bytes"]) for r in results) / 1e9, 2),
-        }
-    slow, fast = (report["methods"][m]["median_seconds"] for m in METHODS)
-    report["ratio"] = round(slow / fast, 1)
-    pairs = [agreement(a, b) for a, b in zip(*runs.values(), strict=True)]
-    report["largest_differences_in_u"] = {
-        layer: {what: round(max(p[layer][what] for p in pairs), 1) for what in pairs[0][layer]}
-        for layer in pairs[0]
-    }
-    report["tolerance_in_u"] = TOLERANCE
-    report["equal"] = all(
-        value <= TOLERANCE
-        for layer in report["largest_differences_in_u"].values()
-        for value in layer.values()
-    )
-    return report
+class Bench:
+    """One run of the whole benchmark.
 
-
-def agreement(algorithm_1: dict, library: dict) -> dict[str, dict[str, float]]:
-    """The largest differences between two runs, by layer, in unit roundoffs of their scale.
-
-    For a reconstructed activation, sum of v_i H_i, the scale is the sum of |v_i H_i|; for an entry
-    of H, the largest entry of the same unit's H. NaN counts as infinitely different.
+    Attributes:
+        report: what is written, see `report`.
+        failures: what went wrong, one sentence each; the other measurements go on.
     """
-    found = {}
-    for layer in [key.split("/")[0] for key in algorithm_1 if key.endswith("/true")]:
-        ours, theirs = (
-            {what: run[f"{layer}/{what}"] for what in ("reconstruction", "columns")}
-            for run in (library, algorithm_1)
+
+    def __init__(self, options: argparse.Namespace, folder: Path, path: Path | None):
+        self.options = options
+        self.folder = folder
+        self.path = path
+        self.size = QUICK_SIZE if options.quick else FULL_SIZE
+        self.report = _report_so_far(path, self.size)
+        self.failures: list[str] = []
+        self.runs: dict[tuple[str, str], list[dict]] = defaultdict(list)
+        self.settings: dict[tuple[str, str], dict] = {}
+        self.checks: dict[str, dict[str, np.ndarray]] = {}
+        self.spent: dict[tuple[str, str], float] = defaultdict(float)
+        pairs = len(options.models) * len(options.contenders)
+        steps = len(options.models) + options.repeats * pairs + len(options.extras) + 1
+        self.bar = tqdm(total=steps, unit="run")
+        self.started = False
+
+    def run(self) -> None:
+        models, options = self.options.models, self.options
+        for model in models:
+            self.step(f"{model}: the problem")
+            self.pose(model)
+        self.step("convolution rate")
+        rate = self.extra("convolution_rate", models[0])
+        if rate:
+            self.report["convolution_rate"] = rate
+        for turn in range(options.repeats):
+            for model in models:
+                for contender in options.contenders:
+                    self.step(f"{model}: {contender}")
+                    self.turn(model, contender, turn)
+        last = "resnet20" if "resnet20" in models else models[0]
+        for name in options.extras:
+            self.step(name.replace("_", " "))
+            found = self.extra(name, last)
+            if found:
+                self.report[name] = {"model": last, **found} if name == "one_unit" else found
+            self.save()
+
+    def turn(self, model: str, contender: str, turn: int) -> None:
+        """One process of one contender, unless it has had enough time or has failed before."""
+        key = model, contender
+        if (turn and not self.runs[key]) or self.spent[key] > ENOUGH:
+            return
+        entry = self.report.setdefault(model, {})
+        if not turn:
+            self.settings[key] = self.choose(model, contender)
+            if contender == "adjoint_lib":
+                found = self.extra("flop", model)
+                entry.update({"flop": found} if found else {})
+        start = perf_counter()
+        command = ["--settings", json.dumps(self.settings[key])]
+        command += [] if turn else ["--check"]
+        found = self.worker(model, contender, command)
+        self.spent[key] += perf_counter() - start
+        if found is None:
+            return
+        run, arrays = found
+        self.runs[key].append(run)
+        reports.record(entry, contender, self.runs[key], self.settings[key])
+        rate = self.report.get("convolution_rate", {}).get("best")
+        reports.finish(entry, rate)
+        if not turn:
+            self.compare(model, contender, arrays)
+        self.save()
+
+    def choose(self, model: str, contender: str) -> dict:
+        """The settings that a contender runs with."""
+        if contender == "algorithm_1":
+            needed = LITERAL_GB[model] * (self.size / FULL_SIZE) ** 4
+            free = _available_gb()
+            literal = free is None or free > needed
+            return {} if literal else {"parallel_iterations": PARALLEL_ITERATIONS}
+        if contender not in PACKAGES:
+            return {}
+        found = self.worker(model, contender, ["--tune"])
+        tried = found[0]["tried"] if found else []
+        self.report[model].setdefault("tried_settings", {})[contender] = tried
+        best = min(tried, key=lambda t: t["microseconds_per_direction"], default={})
+        return {k: v for k, v in best.items() if k != "microseconds_per_direction"}
+
+    def compare(self, model: str, contender: str, arrays: dict[str, np.ndarray]) -> None:
+        """Compare a contender's values with the library's, and the library's with the network's."""
+        if contender == "adjoint_lib":
+            self.checks[model] = arrays
+            with np.load(self.true(model)) as file:
+                found = against_truth(arrays, {layer: file[layer] for layer in file.files})
+        else:
+            found = agreement(self.checks[model], arrays)
+        entry = self.report[model]
+        reports.record_agreement(entry, contender, found)
+        if not entry["equal"][contender]:
+            self.failures.append(
+                f"{model}: the values of {contender} differ by "
+                f"{entry['largest_difference_in_u'][contender]:g} u, more than rounding explains."
+            )
+
+    # -------------------------------------------------------------- processes
+
+    def network(self, model: str) -> Path:
+        return self.folder / f"{model}.npz"
+
+    def true(self, model: str) -> Path:
+        return self.folder / f"{model}-true.npz"
+
+    def pose(self, model: str) -> None:
+        """Write the network that all contenders read, and the true values of its units."""
+        files = ["--out", str(self.network(model)), "--true", str(self.true(model))]
+        command = [model.replace("_", "-"), "--size", str(self.size), *files]
+        if not self.start("benchmarks.problem", command):
+            raise SystemExit(self.failures[-1])
+
+    def worker(
+        self, model: str, contender: str, command: list[str]
+    ) -> tuple[dict, dict[str, np.ndarray]] | None:
+        """What `benchmarks.worker` has found, and the arrays it has kept."""
+        out = self.folder / "run.npz"
+        command = [contender, "--network", str(self.network(model)), "--out", str(out), *command]
+        if not self.start("benchmarks.worker", command):
+            return None
+        with np.load(out) as file:
+            arrays = {key: file[key] for key in file.files}
+        return json.loads(str(arrays.pop("found"))), arrays
+
+    def extra(self, name: str, model: str) -> dict | None:
+        """What `benchmarks.extras` has found."""
+        out = self.folder / "extra.json"
+        command = [name, "--network", str(self.network(model)), "--out", str(out)]
+        command += ["--quick"] if self.options.quick else []
+        return json.loads(out.read_text()) if self.start("benchmarks.extras", command) else None
+
+    def start(self, module: str, command: list[str]) -> bool:
+        """Run a module in a process of its own. If it ends badly, note that and return False."""
+        done = subprocess.run(
+            [sys.executable, "-m", module, *command],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
         )
-        true, scale = algorithm_1[f"{layer}/true"], algorithm_1[f"{layer}/scale"]
-        largest = np.abs(theirs["columns"]).max(axis=0)
-        found[layer] = {
-            "entries of H": _in_u(ours["columns"] - theirs["columns"], largest),
-            "activations, library": _in_u(ours["reconstruction"] - true, scale),
-            "activations, Algorithm 1": _in_u(theirs["reconstruction"] - true, scale),
-        }
-    return found
+        if done.returncode:
+            cause = " (killed, perhaps for lack of memory)" if done.returncode < 0 else ""
+            self.failures.append(
+                f"{module} {command[0]} ended with code {done.returncode}{cause}:\n"
+                + done.stderr[-2000:]
+            )
+        return not done.returncode
+
+    def step(self, what: str) -> None:
+        """Show what begins now."""
+        if self.started:
+            self.bar.update()
+        self.started = True
+        self.bar.set_description(what)
+
+    def save(self) -> None:
+        """Write the report as it is, in one move."""
+        if self.path:
+            part = self.path.with_suffix(".part")
+            part.write_text(json.dumps(self.report, indent=2) + "\n")
+            part.replace(self.path)
 
 
-def table(report: dict) -> str:
-    """The report as text."""
-    lines = [f"VGG7, one image of {report['image_size']}x{report['image_size']}, float32"]
-    lines.append(f"{'':24}{'median':>10}{'fastest':>10}{'slowest':>10}{'peak memory':>14}")
-    for method, title in METHODS.items():
-        m = report["methods"][method]
-        times = [m["median_seconds"], min(m["seconds"]), max(m["seconds"])]
-        cells = "".join(f"{t:>8.2f} s" for t in times)
-        lines.append(f"{title:24}{cells}{m['peak_gb']:>11.2f} GB")
-    lines += [f"Algorithm 1 takes {report['ratio']} times as long.", ""]
-    lines.append(f"Largest differences, in u = 2^-24 of their scale (tolerance {TOLERANCE}):")
-    for layer, row in report["largest_differences_in_u"].items():
-        cells = ", ".join(f"{what} {value:g}" for what, value in row.items())
-        lines.append(f"  {layer:6}{cells}")
-    return "\n".join(lines)
+def _report_so_far(path: Path | None, size: int) -> dict:
+    """What an earlier run has written, if it was on this machine, with these versions."""
+    fresh = {"machine": reports.machine(), "image_size": size}
+    if path is None or not path.exists():
+        return fresh
+    found = json.loads(path.read_text())
+    return found if all(found.get(key) == value for key, value in fresh.items()) else fresh
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -128,84 +264,69 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each method (default 3)")
     parser.add_argument(
-        "--size",
-        type=int,
-        default=FULL_SIZE,
-        help="side of the image; below 32, the paper's, for a quick look that is printed and not "
-        f"written to {LATEST.name}",
+        "--models",
+        nargs="+",
+        choices=MODELS,
+        default=MODELS,
+        metavar="MODEL",
+        help=f"which models: {', '.join(MODELS)} (default all)",
     )
     parser.add_argument(
-        "--parallel-iterations",
+        "--contenders",
+        nargs="+",
+        choices=CONTENDERS,
+        default=list(CONTENDERS),
+        metavar="NAME",
+        help="which contenders (default all); adjoint_lib always runs, for the comparison",
+    )
+    parser.add_argument(
+        "--extras",
+        nargs="*",
+        choices=EXTRAS,
+        default=EXTRAS,
+        metavar="NAME",
+        help=f"which of the library's other times: {', '.join(EXTRAS)} (default all)",
+    )
+    parser.add_argument(
+        "--repeats",
         type=int,
-        metavar="N",
-        help="let Algorithm 1 compute N rows of a Jacobian at a time, to save memory; by default "
-        f"all, for which it needs about {GB_AT_FULL_SIZE} GB",
+        default=3,
+        help="processes of each contender (default 3); fewer for one that takes very long",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"images of {QUICK_SIZE}x{QUICK_SIZE} and one process each, for a look at whether "
+        "everything works; printed, not written",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"where to write (default {LATEST.relative_to(ROOT)})",
     )
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error(f"--repeats should be at least 1, but is {options.repeats}")
-    if not 1 <= options.size <= FULL_SIZE:
-        parser.error(f"--size should be between 1 and {FULL_SIZE}, but is {options.size}")
-    if options.parallel_iterations is not None and options.parallel_iterations < 2:
-        parser.error("--parallel-iterations should be at least 2")
+    if options.output and not options.output.parent.is_dir():
+        parser.error(f"--output should be in an existing folder, but is {options.output}")
+    missing = [c for c in options.contenders if not _is_installed(c)]
+    if missing:
+        print(
+            f"Left out, since not installed: {', '.join(missing)}. "
+            "For all: pip install -r benchmarks/requirements.txt",
+            file=sys.stderr,
+        )
+    wanted = [c for c in options.contenders if c not in (*missing, "adjoint_lib")]
+    options.contenders = ["adjoint_lib", *wanted]
+    options.repeats = 1 if options.quick else options.repeats
     return options
 
 
-def _check_memory(options: argparse.Namespace) -> None:
-    """Stops before Algorithm 1 takes the machine down."""
-    needed = GB_AT_FULL_SIZE * (options.size / FULL_SIZE) ** 4
-    available = _available_gb()
-    if options.parallel_iterations is None and available is not None and available < needed:
-        raise SystemExit(
-            f"Algorithm 1 needs about {needed:.0f} GB of memory at this size, and {available:.1f} "
-            "GB are free. Close other programs, or let it work in parts: "
-            "--parallel-iterations 4096."
-        )
-
-
-def _run(method: str, options: argparse.Namespace, out: Path) -> dict:
-    command = [sys.executable, "-m", "benchmarks.worker", method]
-    command += ["--size", str(options.size), "--out", str(out)]
-    if options.parallel_iterations is not None:
-        command += ["--parallel-iterations", str(options.parallel_iterations)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=LATEST.parent.parent)
-    if done.returncode:
-        cause = "" if done.returncode > 0 else " (killed, perhaps for lack of memory)"
-        raise SystemExit(
-            f"The run of {METHODS[method]} ended with code {done.returncode}{cause}:\n"
-            + done.stderr[-2000:]
-        )
-    with np.load(out) as file:
-        return {key: file[key] for key in file.files}
-
-
-def _in_u(difference: np.ndarray, scale: np.ndarray) -> float:
-    """The largest |difference| / (u scale); 0/0 is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(difference == 0, 0, np.abs(difference) / (UNIT_ROUNDOFF * scale))
-    return float(np.nan_to_num(ratio, nan=np.inf).max())
-
-
-def _machine(run: dict) -> dict:
-    info = Path("/proc/cpuinfo")
-    names = (
-        [
-            line.split(":")[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        if info.exists()
-        else []
-    )
-    return {
-        "processor": names[0] if names else platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        **{package: str(run[package]) for package in ("tensorflow", "keras", "numpy")},
-    }
+def _is_installed(contender: str) -> bool:
+    package = PACKAGES.get(contender)
+    return package is None or importlib.util.find_spec(package) is not None
 
 
 def _available_gb() -> float | None:

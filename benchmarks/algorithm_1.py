@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1, as printed, in plain TensorFlow; and VGG7 in the form that it needs.
+"""The paper's Algorithm 1, as printed, in plain TensorFlow.
 
 This is the yardstick for speed and an independent check of the values, so it shares no code with
 ``adjoint_lib``: it reads nothing but the numbers in a Keras model's weights.
@@ -6,11 +6,15 @@ This is the yardstick for speed and an independent check of the values, so it sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-import keras
+import numpy as np
 import tensorflow as tf
+
+from benchmarks.contender import Pass, Piece
+from benchmarks.network import Network
+from benchmarks.tf_operations import TensorFlow
 
 
 def adjoint_back_map_v2(
@@ -84,61 +88,36 @@ class Layer(NamedTuple):
     M: str
 
 
-def equivalent_vgg7(model: keras.Model) -> tuple[tf.Tensor, list[Layer]]:
-    """VGG7 as the network of [x; b] that computes the same: its b, (384,), and its layers.
+def prepare(network: Network, parallel_iterations: int | None = None) -> Pass:
+    """All layers in turn, at [x; b]/8. parallel_iterations: see `adjoint_back_map_v2`."""
+    x, b = tf.constant(network.image), tf.constant(network.b)
 
-    Folds each batch normalisation into the kernel and a bias (the paper's reduced form:
-    w' = gamma w / sqrt(var + eps), b' = beta - gamma mean / sqrt(var + eps)). Conv0 is left out, as
-    in the paper: its in-channels are the image itself.
-    """
-    kernels, biases = [], []
-    for i in range(6):
-        bn = model.get_layer(f"bn{i}")
-        gamma, beta, mean, var = (tf.convert_to_tensor(v) for v in bn.weights)
-        scale = gamma / tf.sqrt(var + bn.epsilon)
-        kernels.append(tf.convert_to_tensor(model.get_layer(f"conv{i}").kernel) * scale)
-        biases.append(beta - mean * scale)
-    sizes = [bias.shape[0] for bias in biases]
-
-    def in_channels(layer: int):
-        def F(x, b):
-            b_per_layer = tf.split(b, sizes)
-            maps = x[tf.newaxis]
-            for i in range(layer):
-                maps = tf.nn.conv2d(maps, kernels[i], 1, "SAME") + b_per_layer[i]
-                maps = tf.nn.relu(maps)
-                if i in (1, 3):
-                    maps = tf.nn.avg_pool2d(maps, 3, 2, "SAME")
-            if layer == 6:
-                maps = tf.reduce_mean(maps, axis=(1, 2))
-            return maps[0]
-
-        return F
-
-    layers = [Layer(f"conv{i}", in_channels(i), kernels[i], 1, "RM2") for i in range(1, 6)]
-    fc = tf.convert_to_tensor(model.get_layer("fc").kernel)
-    return tf.concat(biases, axis=0), [*layers, Layer("fc", in_channels(6), fc, 1, "RM0")]
-
-
-def hypersurfaces(
-    x: tf.Tensor, b: tf.Tensor, layers: list[Layer], parallel_iterations: int | None = None
-) -> Iterator[tuple[Layer, tf.Tensor, tf.Tensor]]:
-    """(layer, H_I, H_b) for each layer in turn, by Algorithm 1 at [x; b]/8."""
-    for layer in layers:
-        yield (
-            layer,
-            *adjoint_back_map_v2(
+    def surfaces():
+        for layer in layers(network):
+            found = adjoint_back_map_v2(
                 x, b, lambda v: v / 8, layer.F, layer.w, layer.s, layer.M, parallel_iterations
-            ),
-        )
+            )
+            split = np.split(np.arange(network.v.size), [network.image.size])
+            for rows, H in zip(split, found, strict=True):
+                yield Piece(layer.name, rows, H.numpy)
+
+    return surfaces
 
 
-def activations(x: tf.Tensor, b: tf.Tensor, layer: Layer) -> tf.Tensor:
-    """The layer's true output at [x; b], before its own bias: (h', w', c_out), or (labels,)."""
-    maps = layer.F(x, b)[tf.newaxis]
-    if layer.M == "RM0":
-        return tf.matmul(maps, layer.w)[0]
-    return tf.nn.conv2d(maps, layer.w, layer.s, "SAME")[0]
+def layers(network: Network) -> list[Layer]:
+    """The layers of a network as Algorithm 1 takes them: RM2, or RM0 for a dense one."""
+
+    def in_channels(number: int):
+        return lambda x, b: network.run(TensorFlow(), x[tf.newaxis], b, number)[number][0]
+
+    found = []
+    for node in (network.nodes[number] for number in network.layers):
+        F, w = in_channels(node.inputs[0]), tf.constant(node.kernel)
+        if node.op == "dense":
+            found.append(Layer(node.name, F, w, 1, "RM0"))
+        else:
+            found.append(Layer(node.name, F, w, node.options["stride"], "RM2"))
+    return found
 
 
 def _input_first(J: tf.Tensor, maps: tf.TensorShape) -> tf.Tensor:

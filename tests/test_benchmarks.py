@@ -1,14 +1,28 @@
-"""Algorithm 1 as the benchmark runs it, against finite differences, and the benchmark itself."""
+"""The benchmark: its contenders compute the same, its clock counts what it says, its report adds
+up."""
 
+import importlib
+import json
+from itertools import count
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from adjoint_lib import models
+from adjoint_lib import figures, models
+from adjoint_lib.layers import Bias, Multiplier, PadChannels
 from benchmarks import __main__ as bench
-from benchmarks import algorithm_1, worker
+from benchmarks import algorithm_1, extras, ours, problem, report, worker
+from benchmarks import network as networks
+from benchmarks.agreement import TOLERANCE, agreement, in_u, largest
+from benchmarks.contender import CONTENDERS, Piece, sample
+from benchmarks.tf_operations import TensorFlow
 
 MODES = ["RM1", "RM2", "RM3", "RM4"]
+
+
+# ---- Algorithm 1
 
 
 @pytest.fixture(scope="module")
@@ -79,51 +93,371 @@ def test_unknown_mode(tiny):
         run(tiny, "RM7")
 
 
-def test_folded_vgg7_computes_what_the_model_computes():
-    model = models.randomise(models.vgg7(final_activation=False), seed=2)
+# ---- the network that all contenders read
+
+
+@pytest.mark.parametrize(
+    ("name", "biases", "layers"),
+    [("vgg7", 384, 7), ("resnet20", 1184, 20), ("resnet20-fixup", 37, 20)],
+)
+def test_folded_network_computes_what_the_model_computes(name, biases, layers):
+    model = models.randomise(models.build(name, final_activation=False), seed=2)
     image = np.random.default_rng(1).random((32, 32, 3), dtype=np.float32)
-    b, layers = algorithm_1.equivalent_vgg7(model)
-    assert b.shape == (384,)
-    assert [layer.name for layer in layers] == ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"]
-    scores = algorithm_1.activations(tf.constant(image), b, layers[-1])
-    np.testing.assert_allclose(scores, model(image[None])[0], atol=1e-5)
+    network = networks.read_keras(model, image)
+    assert network.b.shape == (biases,) and len(network.layers) == layers
+    assert network.nodes[network.layers[-1]].name == "fc"
+    scores = network.units(TensorFlow(), image[None], network.b)["fc"][0]
+    expected = model(image[None])[0]
+    np.testing.assert_allclose(scores, expected, atol=2e-5 * np.abs(expected).max())
 
 
-def test_whole_benchmark_on_a_small_image(capsys):
-    assert bench.main(["--size", "4", "--repeats", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert "Algorithm 1 takes" in printed and "latest.json" not in printed
-    assert all(name in printed for name in ("conv1", "conv5", "fc"))
+def test_a_network_survives_its_file(tmp_path):
+    network = problem.pose("resnet20-fixup", size=4)
+    networks.save(network, tmp_path / "n.npz")
+    again = networks.load(tmp_path / "n.npz")
+    assert again.name == network.name
+    for one, two in zip(network.nodes, again.nodes, strict=True):
+        assert (one.name, one.op, one.inputs, one.options) == (
+            two.name,
+            two.op,
+            two.inputs,
+            two.options,
+        )
+        np.testing.assert_array_equal(one.kernel, two.kernel)
+    np.testing.assert_array_equal(network.v, again.v)
+
+
+@pytest.mark.parametrize(("size", "window", "stride"), [(8, 3, 2), (7, 3, 2), (5, 3, 1), (6, 1, 2)])
+def test_padding_is_tensorflows(size, window, stride):
+    before, after, inside = networks.counts(size, window, stride)
+    ones = tf.ones((1, size, 1, 1))
+    kernel = tf.ones((window, 1, 1, 1))
+    found = tf.nn.conv2d(ones, kernel, (stride, 1), "SAME")[0, :, 0, 0]
+    np.testing.assert_array_equal(found, inside)
+    assert (size + before + after - window) // stride + 1 == len(inside)
+
+
+def test_no_activation_of_the_problem_is_in_doubt():
+    network = problem.pose("vgg7", size=8)
+    values = network.run(TensorFlow(), network.image[None], network.b)
+    h = [values[node.inputs[0]].numpy() for node in network.nodes if node.op == "leaky_relu"]
+    assert min(np.abs(x).min() / np.abs(x).max() for x in h) > 100 * 2.0**-24
+
+
+def test_a_layer_that_is_not_known_is_named():
+    model = keras.Sequential([keras.Input((4, 4, 3)), keras.layers.MaxPooling2D()])
+    with pytest.raises(ValueError, match="MaxPooling2D"):
+        networks.read_keras(model, np.zeros((4, 4, 3), np.float32))
+
+
+# ---- the contenders
+
+
+def small_model() -> keras.Model:
+    """Every kind of layer of the three models, on 6x5 pixels."""
+    L = keras.layers
+    x = inputs = keras.Input((6, 5, 3))
+    x = L.BatchNormalization(name="bn0")(
+        L.Conv2D(4, 3, padding="same", use_bias=False, name="conv0")(x)
+    )
+    x = L.AveragePooling2D(3, 2, padding="same")(L.LeakyReLU(negative_slope=0.1)(x))
+    branch = L.Conv2D(6, 3, 2, padding="same", use_bias=False, name="conv1")(x)
+    branch = Bias(name="b1")(Multiplier()(branch))
+    x = L.Add()([branch, PadChannels(6)(L.AveragePooling2D(1, 2)(x))])
+    x = L.Conv2D(5, 3, padding="same", name="conv2")(L.ReLU()(x))
+    x = L.Dense(3, use_bias=False, name="fc")(L.GlobalAveragePooling2D()(L.ReLU()(x)))
+    return models.randomise(keras.Model(inputs, x, name="small"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """(the model, its network at an image)."""
+    model = small_model()
+    image = np.random.default_rng(5).random((6, 5, 3), dtype=np.float32)
+    return model, networks.read_keras(model, image)
+
+
+@pytest.fixture(scope="module")
+def expected(small):
+    """What Algorithm 1, as printed, finds."""
+    network = small[1]
+    return kept(algorithm_1.prepare(network), network)
+
+
+def kept(surfaces, network):
+    checks = worker.Checks(network.v)
+    worker.Stopwatch().whole(surfaces, checks)
+    return checks.arrays
+
+
+def contender(name, small, monkeypatch, **settings):
+    package = bench.PACKAGES.get(name)
+    if package:
+        pytest.importorskip(package, reason=f"{package} comes with benchmarks/requirements.txt")
+    model, network = small
+    monkeypatch.setattr(ours, "keras_model", lambda *_: model)
+    return importlib.import_module(CONTENDERS[name]).prepare(network, **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("adjoint_lib", {}),
+        ("jax", {"batch": 48}),
+        ("pytorch", {"batch": 48, "channels_last": False}),
+        ("pytorch", {"batch": 48, "channels_last": True}),
+        ("one_unit_at_a_time", {}),
+    ],
+)
+def test_every_contender_computes_the_same(name, settings, small, expected, monkeypatch):
+    network = small[1]
+    surfaces = contender(name, small, monkeypatch, **settings)
+    found = agreement(expected, kept(surfaces, network))
+    assert list(found) == ["conv0", "conv1", "conv2", "fc"]
+    assert largest(found) < 40
+    sampled = name == "one_unit_at_a_time"
+    assert all(("activations" in row) is not sampled for row in found.values())
+    again = agreement(expected, kept(surfaces, network))
+    assert again == found, "a pass gives the same when it is repeated"
+
+
+def test_a_sampled_pass_stands_for_all_units(small, monkeypatch):
+    surfaces = contender("one_unit_at_a_time", small, monkeypatch)
+    sizes = {"conv0": 120, "conv1": 24, "conv2": 20, "fc": 3}  # 6x5x4, 2x2x6, 2x2x5, 3
+    pieces = list(surfaces())
+    for layer, size in sizes.items():
+        of_layer = [piece for piece in pieces if piece.layer == layer]
+        assert sum(piece.stands_for for piece in of_layer) == pytest.approx(size)
+        assert of_layer[0].stands_for == 1
+        assert [p.unit for p in of_layer] == list(sample(layer, size, len(of_layer)))
+
+
+def test_operations_are_counted_window_by_window(small, monkeypatch):
+    model, network = small
+    monkeypatch.setattr(ours, "keras_model", lambda *_: model)
+    found = ours.flops(network)
+    d = network.v.size
+    macs = 120 * 27 + 24 * 36 + 20 * 54 + 3 * 5
+    assert found["dense"] == 2 * d * macs
+    assert 0 < found["pushed"] < found["dense"]
+
+
+# ---- the clock, what is kept, and the comparison
+
+
+def test_the_clock_counts_a_pass_and_not_what_is_done_with_it():
+    now = count()
+    clock = worker.Stopwatch(lambda: float(next(now)))
+
+    def surfaces():
+        for stands_for in (1.0, 5.0):
+            yield Piece("a", np.arange(1), lambda: np.zeros((1, 2)), stands_for=stands_for)
+
+    for _ in clock.over(surfaces()):
+        next(now)  # a second passes outside
+    assert clock.seconds == 1 + 5 + 1
+
+
+def test_a_long_first_pass_is_the_only_one(monkeypatch):
+    calls = []
+
+    def surfaces():
+        calls.append(1)
+        yield Piece("a", np.arange(1), lambda: np.ones((1, 2)))
+
+    assert len(worker.measure(surfaces)["warm"]) == worker.WARM_PASSES == len(calls) - 1
+    monkeypatch.setattr(worker, "LONG", 0.0)
+    checks = worker.Checks(np.ones(1))
+    found = worker.measure(surfaces, checks, early=True)
+    assert found["warm"] == [] and found["first"] > 0 and found["peak_mb"] > 10
+    assert checks.arrays["a/reconstruction"].tolist() == [1, 1]
 
 
 def test_comparison_notices_what_is_wrong():
     checks = worker.Checks(np.arange(1.0, 9.0, dtype=np.float32))
     rows = np.random.default_rng(0).normal(size=(8, 3, 5)).astype(np.float32)
-    checks.add("conv1", np.arange(6), rows[:6])
-    checks.add("conv1", np.arange(6, 8), rows[6:])
+    for part in (slice(0, 6), slice(6, 8)):
+        checks.add(Piece("conv1", np.arange(8)[part], lambda part=part: rows[part]))
     true = np.tensordot(np.arange(1.0, 9.0), rows.astype(float), 1).ravel()
-    reference = {**checks.arrays, "conv1/true": true}
-    assert max(bench.agreement(reference, checks.arrays)["conv1"].values()) < 1e-3
-    for what, key in [
-        ("columns", "entries of H"),
-        ("reconstruction", "activations, library"),
-    ]:
+    np.testing.assert_allclose(checks.arrays["conv1/reconstruction"], true, rtol=1e-12)
+    assert largest(agreement(checks.arrays, checks.arrays)) == 0
+    for what, key in [("columns", "H"), ("reconstruction", "activations")]:
         for wrong in (1e-2, np.nan):
             other = {k: v.copy() for k, v in checks.arrays.items()}
             other[f"conv1/{what}"][..., 2] += wrong
-            assert bench.agreement(reference, other)["conv1"][key] > bench.TOLERANCE
+            found = agreement(checks.arrays, other)["conv1"]
+            assert found[key] > TOLERANCE
+            assert found[({"H", "activations"} - {key}).pop()] == 0
+
+
+def test_differences_are_in_unit_roundoffs():
+    assert in_u(np.array([0.0, 3 * 2.0**-24]), np.array([0.0, 2.0])) == 1.5
+    assert in_u(np.array([1.0]), np.array([0.0])) > 1e300
+
+
+# ---- the report
+
+
+def runs(*warm: float, first: float = 9.0, peak: float = 800.4) -> list[dict]:
+    return [{"first": first, "warm": list(warm), "peak_mb": peak}]
+
+
+def test_the_report_takes_medians_and_keeps_what_others_have():
+    entry = {}
+    report.record(entry, "adjoint_lib", runs(2.0, 1.0) + runs(4.0, 2.0, peak=900.0), {})
+    report.record(entry, "algorithm_1", runs(first=60.0), {"parallel_iterations": 7})
+    entry["flop"] = {"pushed": 1e11, "dense": 2e11}
+    report.finish(entry, rate=100.0)
+    assert entry["seconds"] == {"adjoint_lib": 2.0, "algorithm_1": 60.0}
+    assert entry["peak_mb"] == {"adjoint_lib": 900, "algorithm_1": 800}
+    assert entry["times_as_long"] == {"adjoint_lib": 1.0, "algorithm_1": 30.0}
+    assert entry["flop"]["share_of_convolution_rate"] == 0.5
+    first, second = entry["notes"]["algorithm_1"]
+    assert "7 rows" in first and "one pass only" in second
+    report.record_agreement(entry, "algorithm_1", {"fc": {"H": 300.0}})
+    assert entry["equal"] == {"algorithm_1": False}
+    printed = report.table({"vgg7": entry}, ["vgg7", "resnet20"])
+    assert "30.0" in printed and "300 u" in printed and "50%" in printed
+    assert "resnet20" not in printed
+
+
+def test_the_stored_results_have_the_form_that_is_promised_and_the_book_has_them():
+    stored = json.loads(bench.LATEST.read_text("utf-8"))
+    assert json.loads(bench.FOR_THE_BOOK.read_text("utf-8")) == stored
+    found = [model for model in bench.MODELS if model in stored]
+    assert found
+    for entry in (stored[model] for model in found):
+        assert set(entry["seconds"]) == set(entry["peak_mb"]) <= set(CONTENDERS)
+        assert all(value > 0 for key in ("seconds", "peak_mb") for value in entry[key].values())
+        assert all(entry["equal"].values())
+    assert report.table(stored, bench.MODELS)
+
+
+def test_the_figure_draws_every_contender_and_the_growth():
+    names = list(CONTENDERS)
+    entry = {
+        "seconds": dict(zip(names, (1, 60, 7, 6, 900), strict=True)),
+        "peak_mb": dict.fromkeys(names, 800),
+    }
+    growth = {"depth": {"points": [[2, 1.0], [4, 3.0]], "exponent": 1.6}}
+    drawn = figures.get("benchmark")({"vgg7": entry, "resnet20": entry, "growth": growth})
+    contest, grown = drawn.axes
+    assert contest.get_xscale() == contest.get_yscale() == grown.get_xscale() == "log"
+    assert len([line for line in contest.lines if len(line.get_xdata())]) == 2 * len(names)
+    assert "power 1.6" in grown.get_legend().get_texts()[0].get_text()
+
+
+# ---- the whole
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Run the processes' modules in this one, which need not import TensorFlow again."""
+
+    def start(self, module, command):
+        importlib.import_module(module).main(command)
+        return True
+
+    monkeypatch.setattr(bench.Bench, "start", start)
+    monkeypatch.setattr(bench, "QUICK_SIZE", 4)
+    monkeypatch.setattr(worker, "WARM_PASSES", 1)
+
+
+def test_whole_benchmark_on_a_small_image(here, tmp_path, capsys):
+    out = tmp_path / "out.json"
+    command = ["--quick", "--models", "vgg7", "--extras", "one_unit", "--output", str(out)]
+    assert bench.main([*command, "--contenders", "algorithm_1"]) == 0
+    printed = capsys.readouterr().out
+    assert "algorithm_1" in printed and "One unit of conv5" in printed
+    found = json.loads(out.read_text())
+    assert set(found["vgg7"]["seconds"]) == {"adjoint_lib", "algorithm_1"}
+    assert found["vgg7"]["equal"] == {"adjoint_lib": True, "algorithm_1": True}
+    assert found["convolution_rate"]["best"] > 0 and found["image_size"] == 4
+    # Another run adds to it.
+    command = ["--quick", "--models", "vgg7", "--extras", "--output", str(out)]
+    assert bench.main([*command, "--contenders", "adjoint_lib"]) == 0
+    again = json.loads(out.read_text())
+    assert set(again["vgg7"]["seconds"]) == {"adjoint_lib", "algorithm_1"}
+    assert again["vgg7"]["seconds"]["algorithm_1"] == found["vgg7"]["seconds"]["algorithm_1"]
+    assert "one_unit" in again
+    # But not to what another machine has written.
+    again["machine"]["processor"] = "abacus"
+    out.write_text(json.dumps(again))
+    assert bench.main([*command, "--contenders", "adjoint_lib"]) == 0
+    assert set(json.loads(out.read_text())["vgg7"]["seconds"]) == {"adjoint_lib"}
+
+
+def test_wrong_values_and_failed_runs_are_said_and_the_rest_goes_on(
+    here, monkeypatch, tmp_path, capsys
+):
+    honest = bench.Bench.worker
+
+    def wrong(self, model, contender, command):
+        if contender == "one_unit_at_a_time":
+            self.failures.append("it has ended with code -9")
+            return None
+        run, arrays = honest(self, model, "adjoint_lib", ["--check"])
+        if contender == "algorithm_1":
+            arrays["fc/columns"] *= 1.01
+        return run, arrays
+
+    monkeypatch.setattr(bench.Bench, "worker", wrong)
+    chosen = ["--contenders", "algorithm_1", "one_unit_at_a_time"]
+    out = tmp_path / "out.json"
+    rest = ["--quick", "--models", "vgg7", "--extras", "--output", str(out)]
+    assert bench.main([*chosen, *rest]) == 1
+    said = capsys.readouterr().err
+    assert "the values of algorithm_1 differ" in said and "code -9" in said
+    assert set(json.loads(out.read_text())["vgg7"]["seconds"]) == {"adjoint_lib", "algorithm_1"}
+
+
+def test_extras_of_a_small_network(monkeypatch, small):
+    model, network = small
+    monkeypatch.setattr(ours, "keras_model", lambda *_: model)
+    modes = extras.modes(network, quick=True)
+    assert {what[:3]: found["units"] for what, found in modes.items()} == {
+        "RM1": 5,
+        "RM2": 20,
+        "RM3": 30,
+        "RM4": 30,
+        "RM0": 3,
+    }
+    monkeypatch.setattr(extras, "GROWTH", {"depth": [1, 2], "images": [1, 2]})
+    for found in extras.growth(network, quick=True).values():
+        assert [value for value, _ in found["points"]] == [1, 2]
+        assert all(seconds > 0 for _, seconds in found["points"])
+
+
+def test_algorithm_1_works_in_parts_where_memory_is_short(monkeypatch, tmp_path):
+    options = bench._options(["--models", "resnet20", "--contenders", "algorithm_1"])
+    run = bench.Bench(options, tmp_path, None)
+    run.bar.close()
+    for free, settings in [
+        (20.0, {"parallel_iterations": bench.PARALLEL_ITERATIONS}),
+        (500.0, {}),
+        (None, {}),
+    ]:
+        monkeypatch.setattr(bench, "_available_gb", lambda free=free: free)
+        assert run.choose("resnet20", "algorithm_1") == settings
+
+
+def test_missing_peers_are_left_out_and_said(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "PACKAGES", {"jax": "no_such_package_at_all"})
+    options = bench._options(["--contenders", "jax", "algorithm_1"])
+    assert options.contenders == ["adjoint_lib", "algorithm_1"]
+    assert "jax" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--size", "33"], ["--repeats", "0"], ["--parallel-iterations", "1"]]
+    "arguments",
+    [
+        ["--models", "alexnet"],
+        ["--contenders", "theano"],
+        ["--repeats", "0"],
+        ["--output", "nowhere/at/all.json"],
+    ],
 )
 def test_bad_options_are_refused(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         bench.main(arguments)
     assert stop.value.code == 2 and arguments[0] in capsys.readouterr().err
-
-
-def test_too_little_memory_is_noticed_before_starting(monkeypatch):
-    monkeypatch.setattr(bench, "_available_gb", lambda: 4.0)
-    with pytest.raises(SystemExit, match=r"18 GB.*4\.0 GB.*--parallel-iterations"):
-        bench.main([])

@@ -24,9 +24,7 @@ from adjoint_lib.errors import InputError
 
 if TYPE_CHECKING:
     import keras
-    import numpy as np
 
-    from adjoint_lib.report import Report
     from adjoint_lib.topology import EquivalentNet
 
 
@@ -42,12 +40,12 @@ def data(options: argparse.Namespace) -> bool:
         sets.fetch(options.dataset)
     records = [s for s in sets.status() if options.dataset in (None, s.name)]
     if options.json:
-        _print_json([dataclasses.asdict(s) for s in records])
+        print_json([dataclasses.asdict(s) for s in records])
     else:
         print(Table(["set", "split", "source", "bytes", "sound", "path"], records, _status_cells))
     failed = [s for s in records if not s.ok and (s.source != "missing" or s.split == "sample")]
     for record in failed:
-        _note(f"{record.problem}.")
+        note(f"{record.problem}.")
     return not failed
 
 
@@ -67,12 +65,12 @@ def info(options: argparse.Namespace) -> bool:
     from adjoint_lib import models
 
     if options.file:
-        model = _load_model(options.file)
+        model = load_model(options.file)
     else:
         model = models.build(options.model, classes=options.classes)
-    net = _equivalent(model)
+    net = equivalent(model)
     if options.json:
-        _print_json(_described(net))
+        print_json(_described(net))
         return True
     d_x = net.d_in - net.x_b.size
     print(f"{net!r}\nd_in = {d_x} + {net.x_b.size} = {net.d_in}")
@@ -113,134 +111,6 @@ def _described(net: EquivalentNet) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------ verify
-
-
-def verify(options: argparse.Namespace) -> bool:
-    """Verify a network on test images, show the report and, if asked to, write it."""
-    _check_combination(options)
-    output = _writable(options.output)
-    name, images = _images(options)
-    import_tensorflow()
-    from adjoint_lib import models, verification
-
-    net = _equivalent(_model(options, name))
-    if net.input_shape != images.shape[1:]:
-        raise InputError(
-            f"expected a network that takes images of shape {images.shape[1:]}, as the data sets "
-            f"have, but '{net.name}' takes {net.input_shape}. Verify it from Python: "
-            "adjoint_lib.verify(adjoint_lib.equivalent(model), images)."
-        )
-    if options.model:
-        images = models.preprocess(options.model, images)
-    layers = options.layers
-    if layers not in (None, "all"):
-        layers = [part.strip() for part in layers.split(",")]
-    _note(f"verifying {net!r} by the {options.method} method")
-    report = verification.verify(
-        net, images, layers, options.mode, options.method, options.dtype, options.k
-    )
-    try:
-        if output:
-            _save(report, output)
-    finally:  # an unwritable file must not cost the result
-        if options.json:
-            _print_json(report.to_dict())
-        else:
-            print(report)
-    beyond = [
-        f"{layer} (worst {r.worst:.3g} u A and {r.normwise:.3g} u max|c|, bound {r.bound:.3g})"
-        for layer, r in report.layers.items()
-        if not r.passed
-    ]
-    if beyond:
-        _note(f"units beyond the rounding bound: {', '.join(beyond)}.")
-    return not beyond
-
-
-def _check_combination(options: argparse.Namespace) -> None:
-    weights = options.weights
-    if options.seed is not None and weights != "random" and not (options.model and weights is None):
-        raise InputError("--seed is for --weights random; nothing else here is drawn by chance.")
-    if options.file and weights in ("cifar10", "cifar100"):
-        raise InputError(
-            f"--weights {weights} is for --model. With --file, leave it out to use the file's own, "
-            "or give random or the path of an .npz file."
-        )
-
-
-def _images(options: argparse.Namespace) -> tuple[str, np.ndarray]:
-    """The data set's name and the images asked for: from the full test set if it is here or to be
-    fetched, otherwise from the sample. Both begin with the same images."""
-    from adjoint_lib import data as sets
-
-    trained = options.weights if options.weights in sets.CLASS_NAMES else None
-    name = options.dataset or trained or "cifar10"
-    (test,) = (s for s in sets.status() if (s.name, s.split) == (name, "test"))
-    if options.full and not test.ok:
-        sets.fetch(name)
-    full = options.full or test.ok
-    images, _ = sets.load(name, "test") if full else sets.sample(name)
-    origin = f"the full test set of {name}" if full else f"the embedded sample of {name}"
-    if options.images > len(images):
-        remedy = "" if full else " Add --full to fetch the full test set, which has 10,000."
-        raise InputError(
-            f"--images {options.images}: expected at most {len(images)}, which is all of "
-            f"{origin}.{remedy}"
-        )
-    damaged = "" if full or test.source == "missing" else f" (not the full set: {test.problem})"
-    _note(f"images: the first {options.images} of {origin}{damaged}")
-    return name, images[: options.images]
-
-
-def _model(options: argparse.Namespace, dataset: str) -> keras.Model:
-    """The model with the weights asked for; a random one has an output for each class."""
-    from adjoint_lib import data as sets
-    from adjoint_lib import models
-    from adjoint_lib.weights import load_weights
-
-    weights = options.weights or (None if options.file else "random")
-    if options.file:
-        model = _load_model(options.file)
-    elif weights in sets.CLASS_NAMES:
-        model = models.build(options.model, weights=weights)
-    else:
-        model = models.build(options.model, classes=len(sets.CLASS_NAMES[dataset]))
-    if weights == "random":
-        _note(f"weights: random, seed {options.seed or 0}")
-        models.randomise(model, options.seed or 0)
-    elif weights not in (None, *sets.CLASS_NAMES):
-        load_weights(model, weights)
-    return model
-
-
-def _writable(output: str | None) -> Path | None:
-    """The path, or an error before any computing if nothing can be written there."""
-    if output is None:
-        return None
-    path = Path(output).resolve()  # the file itself is replaced, not a link to it
-    if path.exists() and not path.is_file():
-        raise InputError(
-            f"--output {output}: expected a new or an ordinary file, found a folder or a device. "
-            "Name another; --json prints the report."
-        )
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(
-            f"--output {output}: expected a folder that exists and can be written to, got "
-            f"{path.parent}. Make it, or name another."
-        )
-    return path
-
-
-def _save(report: Report, path: Path) -> None:
-    try:
-        report.save(path)
-    except OSError as error:
-        raise InputError(
-            f"--output {path}: could not be written ({error}). The report is on stdout."
-        ) from error
-
-
 # ------------------------------------------------------------------ figure
 
 
@@ -265,7 +135,7 @@ def figure(options: argparse.Namespace) -> bool:
 # ------------------------------------------------------------------ for all of them
 
 
-def _load_model(file: str) -> keras.Model:
+def load_model(file: str) -> keras.Model:
     """The model in a .keras file, without running any code that the file brings along."""
     path = Path(file)
     if path.suffix != ".keras":
@@ -295,7 +165,7 @@ def _load_model(file: str) -> keras.Model:
         ) from error
 
 
-def _equivalent(model: keras.Model) -> EquivalentNet:
+def equivalent(model: keras.Model) -> EquivalentNet:
     """The equivalent network; what it warns of goes to stderr as a message."""
     from adjoint_lib import topology
 
@@ -304,7 +174,7 @@ def _equivalent(model: keras.Model) -> EquivalentNet:
         warnings.simplefilter("always", UserWarning)
         net = topology.equivalent(model)
     for warning in caught:
-        _note(str(warning.message))
+        note(str(warning.message))
     return net
 
 
@@ -346,9 +216,9 @@ def _stderr_held_back() -> Iterator[None]:
             os.close(real)
 
 
-def _note(message: str) -> None:
+def note(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1))

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
 from dataclasses import asdict
-from importlib import metadata
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib import __version__
+from adjoint_lib import machine
 from adjoint_lib.cifar import DATASETS
 from adjoint_lib.evaluation import Accuracy
 from adjoint_lib.recipes import RECIPES
@@ -60,18 +56,12 @@ def training_record(
         "time": {
             "wall_seconds": round(progress["seconds"], 1),
             "cpu_seconds": round(progress["cpu_seconds"], 1),
-            "cores": _cores(),
+            "cores": machine.cores(),
             "gpus": len(tf.config.list_physical_devices("GPU")),
             "sittings": progress["sittings"],
             "input_share": round(float(np.mean(steps)), 4),
         },
-        "versions": {
-            "adjoint_lib": __version__,
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "keras": keras.__version__,
-            "numpy": metadata.version("numpy"),
-        },
+        "versions": machine.versions(),
         "curve": log,
     }
 
@@ -99,10 +89,3 @@ def _digests(settings: dict) -> dict[str, str]:
     dataset = DATASETS[settings["dataset"]]
     files = (dataset.sample,) if settings["sample"] else dataset.files
     return {file.name: file.sha256 for file in files}
-
-
-def _cores() -> int:
-    """The processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

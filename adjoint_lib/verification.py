@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -102,6 +103,17 @@ class Plan:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
         chosen = tuple(chosen_layers(net, layers, mode))
         return cls(net, chosen, method, check_k(k), check_format(weights_rounded), max_bytes)
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of `of` besides the net that give this plan, in plain numbers and text."""
+        return {
+            "layers": [layer.name for layer in self.layers],
+            "method": self.method,
+            "dtype": self.net.dtype.name,
+            "k": self.k,
+            "weights_rounded": self.weights_rounded,
+            "max_bytes": self.max_bytes,
+        }
 
     @property
     def together(self) -> int:

@@ -18,7 +18,7 @@ import pytest
 
 import adjoint_lib as al
 from adjoint_lib import __main__ as command_line
-from adjoint_lib import cli, layers, verification, weights
+from adjoint_lib import cli, layers, results, verification, verification_cli, weights
 from adjoint_lib.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,7 +115,7 @@ def test_every_help_has_examples_that_parse(capsys):
         assert examples
         for example in examples:
             options = command_line._parser().parse_args(shlex.split(example))
-            assert options.command in (cli.data, cli.info, cli.verify)
+            assert options.command in (cli.data, cli.info, verification_cli.verify)
 
 
 def test_the_options_offer_what_the_library_has():
@@ -413,6 +413,12 @@ BAD_INPUT = {
     "trained weights of a file": ([*VERIFY, "--weights", "cifar10"], "file's own"),
     "weights of no format": ([*VERIFY, "--weights", "cifra10"], ".npz"),
     "weights not there": ([*VERIFY, "--weights", "nowhere.npz"], "nowhere.npz"),
+    "no workers": ([*VERIFY, "--workers", "0"], "at least 1"),
+    "two clusters": ([*VERIFY, "--workers", "1", "--scheduler", "tcp://x:1"], "not allowed with"),
+    "no threads": ([*VERIFY, "--threads", "0"], "at least 1"),
+    "other threads than began": ([*VERIFY, "--threads", "1000"], "start afresh"),
+    "weights in other formats": ([*VERIFY, "--weights-rounded", "float8"], "bfloat16"),
+    "folder of the run a file": ([*VERIFY, "--folder", os.devnull], "Name another"),
     "output nowhere": ([*VERIFY, "--output", "nowhere/r.json"], "nowhere"),
     "output a folder": ([*VERIFY, "--output", "."], "folder"),
     "output a device": ([*VERIFY, "--output", os.devnull], "device"),
@@ -483,10 +489,10 @@ def test_a_file_that_is_no_model_is_refused(run, tiny, tmp_path, damage):
 
 
 def test_a_report_that_cannot_be_written_is_still_printed(run, tiny, tmp_path, monkeypatch):
-    def full(self, path):
+    def full(path, result):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(al.Report, "save", full)
+    monkeypatch.setattr(results, "write", full)
     output = tmp_path / "report.json"
     code, out, err = run("verify", "--file", tiny, "--json", "--output", output)
     assert code == 2 and "No space left" in err
@@ -497,7 +503,7 @@ def test_what_is_unforeseen_keeps_its_traceback(run, tiny, monkeypatch):
     def broken(*arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(verification, "verify", broken)
+    monkeypatch.setattr(verification.Plan, "report", broken)
     with pytest.raises(ZeroDivisionError):
         run("verify", "--file", tiny)
 
@@ -508,7 +514,8 @@ def test_what_is_unforeseen_keeps_its_traceback(run, tiny, monkeypatch):
 def test_an_interrupt_leaves_the_old_report_and_nothing_else(tiny, tmp_path):
     output = tmp_path / "report.json"
     output.write_text("an earlier one")
-    process = start("verify", "--file", tiny, "--images", 300, "--output", output)
+    many = ["--images", 300, "--folder", tmp_path / "run"]
+    process = start("verify", "--file", tiny, *many, "--output", output)
     try:
         for line in process.stderr:
             if line.startswith("verifying"):
@@ -544,7 +551,7 @@ def test_an_interrupt_that_was_turned_into_another_error_is_still_one(run, tiny,
         except KeyboardInterrupt as error:
             raise TypeError("as TensorFlow does here and there") from error
 
-    monkeypatch.setattr(verification, "verify", turned)
+    monkeypatch.setattr(verification.Plan, "report", turned)
     code, _, err = run("verify", "--file", tiny)
     assert code == 130 and "interrupted" in err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # as it was

@@ -1,0 +1,146 @@
+"""Stored results: verifications at full scale, each with what made it, in `data/results`.
+
+    al.results.load("vgg7", "cifar10", mode="RM2").report.table()
+    al.results.compared("vgg7", "cifar10")        # our percentages beside the paper's
+
+A file is a report as `Report.save` writes it, with one more entry, ``provenance``: the command, the
+digests of weights and images, versions, cores and seconds. One file is one run, and its name says
+which (see `name`). ``python -m adjoint_lib verify ... --output data/results`` writes it there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adjoint_lib import paper, resources
+from adjoint_lib.errors import DataError
+from adjoint_lib.files import replacing
+from adjoint_lib.report import Report, percentages
+from adjoint_lib.tables import Table
+
+
+@dataclass(frozen=True)
+class Result:
+    """A report, and where it comes from."""
+
+    report: Report
+    provenance: dict[str, Any]
+
+
+def load(
+    model: str,
+    dataset: str,
+    method: str = "hypersurface",
+    mode: str | None = None,
+    dtype: str = "float32",
+    weights_rounded: str | None = None,
+) -> Result:
+    """The stored result of this run; a DataError with the remedy where there is none.
+
+    The arguments are those of `verify`: `mode` None stands for a run over all layers.
+    """
+    file = name(model, dataset, method, mode, dtype, weights_rounded)
+    try:
+        path = resources.path(f"results/{file}")
+    except DataError as error:
+        raise DataError(
+            f"no stored result {file}. Compute it: python -m adjoint_lib verify --model {model} "
+            f"--weights {dataset} --full --images 10000 --method {method} ... --output FOLDER."
+        ) from error
+    found = read(path)
+    about, origin = found.report.about, found.provenance
+    expected = (model, dataset, method, dtype, weights_rounded)
+    stored = (
+        *(origin["model"], origin["dataset"], about["method"], about["dtype"]),
+        about["weights_rounded"],
+    )
+    if stored != expected or (mode and set(about["modes"].values()) != {mode}):
+        raise DataError(
+            f"{path}: expected the result of {expected}, mode {mode}, found that of {stored}, "
+            f"modes {about['modes']}. Restore the file, or compute it again."
+        )
+    return found
+
+
+def name(
+    model: str,
+    dataset: str,
+    method: str = "hypersurface",
+    mode: str | None = None,
+    dtype: str = "float32",
+    weights_rounded: str | None = None,
+) -> str:
+    """The file of a run: ``vgg7-cifar10-hypersurface-RM2.json``; what is ordinary is not named."""
+    parts = [model, dataset, method, mode, None if dtype == "float32" else dtype, weights_rounded]
+    return "-".join(part for part in parts if part) + ".json"
+
+
+def read(path: str | Path) -> Result:
+    """The report in a file with its provenance."""
+    report = Report.load(path)
+    provenance = json.loads(Path(path).read_text()).get("provenance")
+    if not isinstance(provenance, dict):
+        raise DataError(
+            f"{path}: expected a report with its provenance, found none. Compute it again with "
+            "python -m adjoint_lib verify ... --output."
+        )
+    return Result(report, provenance)
+
+
+def write(path: str | Path, result: Result) -> None:
+    """Write a result as JSON; the file appears whole or not at all."""
+    content = {"provenance": result.provenance, **result.report.to_dict()}
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=1).encode() + b"\n")
+
+
+def paper_percentages(model: str, dataset: str) -> dict[str, float]:
+    """The paper's percentages of units within 1 %, by the names that layers have here."""
+    found = paper.percentages(model, dataset)
+    names = [f"conv{n + 1}" for n in range(len(found) - 1)]
+    return dict(zip([*names, "fc"], found, strict=True))
+
+
+def materialised(model: str, dataset: str) -> dict[str, Result]:
+    """The results through each unit's own hypersurface, by layer, as far as they are stored."""
+    found = {}
+    for mode in ("RM2", "RM0"):
+        try:
+            result = load(model, dataset, "hypersurface", mode)
+        except DataError:
+            continue
+        found |= dict.fromkeys(result.report.layers, result)
+    return found
+
+
+def compared(model: str, dataset: str) -> Table:
+    """The paper's percentages of units within 1 % and ours, with 95 % intervals.
+
+    Ours through each unit's own hypersurface, then in one pass along [x; x_b]. The intervals speak
+    of all images like those of the test set, and allow for the units of one image being correlated.
+    """
+    own = materialised(model, dataset)
+    try:
+        tangent = load(model, dataset, "tangent")
+        one_pass = dict.fromkeys(tangent.report.layers, tangent)
+    except DataError:
+        one_pass = {}
+    if not own and not one_pass:
+        load(model, dataset, "hypersurface", "RM2")  # its error says what to do
+    header = ["layer", "the paper's", "through H", "95 % interval", "images"]
+    header += ["in one pass", "95 % interval", "images"]
+    rows = [
+        [layer, f"{theirs:.4f}", *_cells(own, layer), *_cells(one_pass, layer)]
+        for layer, theirs in paper_percentages(model, dataset).items()
+    ]
+    return Table(header, rows)
+
+
+def _cells(results: dict[str, Result], layer: str) -> list[str]:
+    if layer not in results:
+        return ["", "", ""]
+    found = results[layer].report.layers[layer]
+    return [f"{100 * found.share():.4f}", percentages(found.interval()), f"{found.images:,}"]

@@ -1,0 +1,175 @@
+"""Stored results: what the files say, how they are read, and those that come with the library."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import adjoint_lib as al
+from adjoint_lib import data, models, paper, resources, results, weights
+from adjoint_lib.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def no_full_sets(tmp_path, monkeypatch):
+    """An empty cache: only the embedded samples are here, whatever this machine has."""
+    monkeypatch.setenv("ADJOINT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ADJOINT_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A data folder as in a clone, with weights of VGG7 on CIFAR-10 and a folder for results."""
+    root = tmp_path_factory.mktemp("data")
+    for part in ("samples", "paper"):
+        shutil.copytree(resources.path(part), root / part)
+    (root / "weights").mkdir()
+    (root / "results").mkdir()
+    model = models.randomise(models.vgg7(), seed=2)
+    weights.save_weights(model, root / "weights" / "vgg7-cifar10.npz", {"recipe": {}})
+    return root
+
+
+@pytest.fixture
+def here(clone, monkeypatch):
+    def path(name):
+        if not (clone / name).exists():
+            raise al.DataError(f"no {name}")
+        return clone / name
+
+    monkeypatch.setattr(resources, "path", path)
+    return clone
+
+
+def verify(here, *options) -> int:
+    command = ["verify", "--model", "vgg7", *options, "--output", str(here / "results")]
+    return main(command)
+
+
+def test_the_trained_weights_are_taken_and_the_result_is_read_back(here, capsys):
+    """By default those that come with the library, once they do; the paper's numbers beside."""
+    assert verify(here, "--method", "tangent", "--images", "32") == 0
+    out, err = capsys.readouterr()
+    assert "weights: those trained on cifar10" in err
+    lines = out.splitlines()
+    assert "95 % interval  " in lines[1] and " paper " in lines[1]
+    assert "99.9987" in lines[3] and "99.9910" in lines[8]  # conv1 and fc in the paper's table
+
+    found = results.load("vgg7", "cifar10", "tangent")
+    images = al.data.sample("cifar10")[0][:32]
+    net = al.equivalent(models.vgg7(weights=here / "weights" / "vgg7-cifar10.npz"))
+    assert found.report == al.verify(net, images, method="tangent", progress=False)
+    origin = found.provenance
+    assert (origin["model"], origin["dataset"]) == ("vgg7", "cifar10")
+    file = weights.provenance(here / "weights" / "vgg7-cifar10.npz")
+    assert origin["weights"] == {
+        "file": "vgg7-cifar10.npz",
+        "sha256": file["sha256"],
+        "network_sha256": net.digest,
+    }
+    assert (origin["images"]["first"], origin["images"]["count"]) == (0, 32)
+    assert origin["images"]["sha256"] == al.runs.images_digest(images)
+    assert origin["time"]["seconds"] > 0 and origin["time"]["cores"] == [al.machine.cores()]
+    assert origin["versions"]["tensorflow"]
+    stored = json.loads((here / "results" / "vgg7-cifar10-tangent.json").read_text())
+    assert stored["passed"] is True and set(stored["layers"]) == set(found.report.layers)
+
+
+def test_the_command_of_a_result_gives_the_same_result(here, capsys, tmp_path):
+    path = tmp_path / "again.json"
+    first = ["--method", "tangent", "--images", "16", "--layers", "fc", "--k", "0.5"]
+    first += ["--dtype", "float64", "--weights-rounded", "bfloat16", "--output", str(path)]
+    assert main(["verify", "--model", "vgg7", *first]) == 0
+    found = results.read(path)
+    program, *words = found.provenance["command"].split()
+    assert [program, *words[:3]] == ["python", "-m", "adjoint_lib", "verify"]
+    assert str(tmp_path) not in found.provenance["command"]
+    capsys.readouterr()
+    assert main([*words[2:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == found.report.to_dict()
+
+
+def test_names_tell_runs_apart():
+    assert results.name("vgg7", "cifar10", mode="RM2") == "vgg7-cifar10-hypersurface-RM2.json"
+    assert results.name("vgg7", "cifar10", "tangent") == "vgg7-cifar10-tangent.json"
+    fine = results.name("resnet20", "cifar100", mode="RM2", dtype="float64")
+    assert fine == "resnet20-cifar100-hypersurface-RM2-float64.json"
+    rough = results.name("vgg7", "cifar10", "tangent", None, "float64", "bfloat16")
+    assert rough == "vgg7-cifar10-tangent-float64-bfloat16.json"
+
+
+def test_a_result_that_is_not_there_or_not_what_its_name_says_is_an_error(here):
+    with pytest.raises(al.DataError, match="python -m adjoint_lib verify --model vgg7"):
+        results.load("vgg7", "cifar100")
+    assert verify(here, "--method", "tangent", "--images", "16", "--mode", "RM0") == 0
+    folder = here / "results"
+    sound = folder / results.name("vgg7", "cifar10", "tangent", "RM0")
+    wrong = folder / results.name("vgg7", "cifar10", "tangent", "RM0", "float64")
+    shutil.copy(sound, wrong)
+    with pytest.raises(al.DataError, match=r"float64.*found that of.*float32"):
+        results.load("vgg7", "cifar10", "tangent", "RM0", "float64")
+    results.load("vgg7", "cifar10", "tangent", "RM0").report.save(wrong)  # without provenance
+    with pytest.raises(al.DataError, match="provenance"):
+        results.read(wrong)
+    wrong.unlink()
+
+
+def test_ours_stand_beside_the_papers(here):
+    """Materialised results of some layers, one pass over all; what is not there stays empty."""
+    assert verify(here, "--images", "2", "--mode", "RM0") == 0
+    assert verify(here, "--images", "32", "--method", "tangent") == 0
+    table = results.compared("vgg7", "cifar10")
+    assert [row[0] for row in table] == ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"]
+    expected = [f"{value:.4f}" for value in paper.percentages("vgg7", "cifar10")]
+    assert [row[1] for row in table] == expected
+    conv1, fc = table[0], table[-1]
+    assert conv1[2:5] == ["", "", ""] and fc[4] == "2" and fc[3] == ""
+    assert conv1[5] == "100.0000" and " to 100.0000" in conv1[6] and conv1[7] == "32"
+    with pytest.raises(al.DataError, match="no stored result"):
+        results.compared("vgg7", "cifar100")
+
+
+@pytest.mark.parametrize("model", models.MODELS)
+def test_the_papers_numbers_have_the_names_of_our_layers(model):
+    net = al.equivalent(models.build(model))
+    for dataset in ("cifar10", "cifar100"):
+        named = results.paper_percentages(model, dataset)
+        assert list(named) == [layer.name for layer in net.layers][1:]
+        assert list(named.values()) == paper.percentages(model, dataset)
+
+
+def test_a_folder_will_not_do_for_random_weights_or_some_layers(here, capsys):
+    for options in (["--weights", "random"], ["--layers", "fc"], ["--dataset", "cifar100"]):
+        assert verify(here, "--images", "1", *options) == 2
+        assert "expected a new or an ordinary file, found a folder" in capsys.readouterr().err
+
+
+# ---- the results that come with the library
+
+
+def stored() -> list:
+    """The files that `results.load` could be asked for; other things are stored there too."""
+    folder = resources.path("samples").parent / "results"
+    pairs = [f"{model}-{dataset}-*" for model in models.MODELS for dataset in data.CLASS_NAMES]
+    return sorted(path for pair in pairs for path in folder.glob(f"{pair}.json"))
+
+
+@pytest.mark.parametrize("path", stored(), ids=lambda path: path.name)
+def test_a_stored_result_is_of_the_stored_weights_and_passed(path):
+    found = results.read(path)
+    about, origin = found.report.about, found.provenance
+    modes = set(about["modes"].values())
+    mode = modes.pop() if len(modes) == 1 else None
+    name = (origin["model"], origin["dataset"], about["method"], mode, about["dtype"])
+    assert path.name == results.name(*name, about["weights_rounded"])
+    assert found.report.passed and json.loads(path.read_text())["passed"]
+    file = resources.path(f"weights/{origin['weights']['file']}")
+    assert origin["weights"]["sha256"] == weights.provenance(file)["sha256"]
+    net = al.equivalent(models.build(origin["model"], weights=origin["dataset"]))
+    assert about["digest"] == origin["weights"]["network_sha256"] == net.digest
+    sizes = {layer.name: int(np.prod(layer.shape)) for layer in net.layers}
+    for name, layer in found.report.layers.items():
+        assert layer.images == found.report.images == origin["images"]["count"]
+        assert layer.units == layer.images * sizes[name]
+        assert layer.histogram.sum() + layer.under + layer.over == layer.units

@@ -1,9 +1,8 @@
 """What the paper shows, row by row: where the book reproduces it, the paper's value and ours.
 
 Values are computed from what is there: the live models, the paper's tables (data/paper), trained
-weights (data/weights) and full verifications (data/results/MODEL-DATASET.json, as saved by
-`python -m adjoint_lib verify --output`). Until a full result is there, a row says so and shows the
-value on the sample.
+weights (data/weights) and full verifications (data/results, see `adjoint_lib.results`). Until a
+full result is there, a row says so and shows the value on the sample.
 """
 
 from __future__ import annotations
@@ -87,15 +86,18 @@ def _paper_range(model: str, dataset: str) -> Callable[[], str]:
 
 
 def _our_range(model: str, dataset: str) -> Callable[[], str]:
-    """The same of ours: of the full test set if it was done, otherwise on two sample images."""
+    """The same of ours: through each unit's own H if that was done, otherwise on two images."""
 
     def text() -> str:
-        found = _stored(f"results/{model}-{dataset}.json")
-        if found is not None:
-            report, origin = al.Report.from_dict(found), ""
+        stored = al.results.materialised(model, dataset)
+        if set(stored) == set(al.results.paper_percentages(model, dataset)):
+            layers = [found.report.layers[name] for name, found in stored.items()]
+            images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
+            origin = f" ({' and '.join(images)} images)"
         else:
             report, origin = _sample_report(model, dataset)
-        column = [100 * layer.share() for layer in report.layers.values()]
+            layers = report.layers.values()
+        column = [100 * layer.share() for layer in layers]
         return f"{min(column):.4f} to {max(column):.4f} %{origin}"
 
     return text
@@ -180,6 +182,7 @@ FEATURE_MAPS = [
     ("resnet20", "cifar100", "conv3"),
     ("resnet20-fixup", "cifar100", "conv12"),
 ]
+VERIFIED = {"vgg7": 2000, "resnet20": 500, "resnet20-fixup": 500}  # images, through H
 PAIRS = [(model, dataset) for dataset in DATASETS for model in MODELS]
 TRAINING = {"vgg7": "09-vgg7", "resnet20": "10-resnet20", "resnet20-fixup": "11-fixup"}
 VERIFICATION = {"cifar10": "12-verification-cifar10", "cifar100": "13-verification-cifar100"}
@@ -230,7 +233,7 @@ ROWS: list[Row] = [
             VERIFICATION[d],
             _paper_range(m, d),
             _our_range(m, d),
-            _said(f"`verify --model {m} --weights {d} --method tangent --full --images 10000`"),
+            _said(f"`verify --model {m} --weights {d} --full --images {VERIFIED[m]}`"),
         )
         for m, d in PAIRS
     ),

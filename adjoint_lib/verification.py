@@ -74,6 +74,24 @@ def verify(
     return report
 
 
+def reconstruct(
+    net: EquivalentNet,
+    image: np.ndarray,
+    layers: Sequence[str] | str | None = None,
+    **options,
+) -> dict[str, np.ndarray]:
+    """c_hat of every unit of these layers for one image: by layer, an array of its shape.
+
+    This is what `verify` compares with `net.value(image)`; `options` are those of `verify`.
+    """
+    plan = Plan.of(net, layers, **options)
+    batch = plan.net.check_images(image).numpy()
+    if len(batch) != 1:
+        raise InputError(f"expected one image, got {len(batch)}. Call this for each of them.")
+    found = plan.reconstructed(plan.net.freeze(batch, plan.k))
+    return {layer.name: c_hat[0] for layer, c_hat in found}
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a verification does to each image: all that `verify` takes but the images, checked."""
@@ -138,17 +156,21 @@ class Plan:
         frozen = net.freeze(batch, self.k)
         values = net.value(batch)
         scales = rounding_scale(frozen, self.layers)
-        if rough:
-            coarse = self._coarse
-            frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
         u = rounding.unit_roundoff(rough) if rough else unit_roundoff(net.dtype)
         report = self.empty()
         report.images = len(batch)
-        for layer, found in _reconstruct(frozen, self.layers, method, self.max_bytes):
+        for layer, found in self.reconstructed(frozen):
             c, A = values[layer.name].numpy(), scales[layer.name]
             limit = bound(net, layer, method, rough)
             report.layers[layer.name] += measure(layer, c, found, A, limit, net.dtype, u)
         return report
+
+    def reconstructed(self, frozen: Frozen) -> Iterator[tuple[Layer, np.ndarray]]:
+        """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images."""
+        if self.weights_rounded:
+            coarse = self._coarse
+            frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
+        return _reconstruct(frozen, self.layers, self.method, self.max_bytes)
 
     @functools.cached_property
     def _coarse(self) -> EquivalentNet:

@@ -38,6 +38,21 @@ def test_counts_against_the_dense_hypersurfaces(report):
             assert np.count_nonzero(error <= level / 2) <= layer.within[LEVELS.index(level)]
 
 
+@pytest.mark.parametrize("method", ["hypersurface", "tangent"])
+def test_reconstruct_gives_the_units_that_are_verified(method):
+    found = verification.reconstruct(NET, IMAGES[1], "all", method=method)
+    for name, c_hat in found.items():
+        H = np.asarray(NET.hypersurface(IMAGES[1], name))
+        by_hand = np.tensordot(np.concatenate([IMAGES[1].reshape(-1), NET.x_b]), H, 1)
+        np.testing.assert_allclose(c_hat, by_hand, rtol=0, atol=1e-12 * np.abs(by_hand).max())
+    rough = verification.reconstruct(NET, IMAGES[1], method=method, weights_rounded="bfloat16")
+    for name, c_hat in rough.items():
+        away = np.abs(c_hat - found[name]).max() / np.abs(found[name]).max()
+        assert 1e-6 < away < 0.2
+    with pytest.raises(al.InputError, match="one image, got 4"):
+        verification.reconstruct(NET, IMAGES)
+
+
 def test_the_first_layer_is_left_out_unless_asked_for(report):
     assert list(report.layers) == ["second", "out"]
     assert list(al.verify(SINGLE, IMAGES[0], layers="all").layers) == ["first", "second", "out"]

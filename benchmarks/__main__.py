@@ -71,9 +71,6 @@ def main(arguments: list[str] | None = None) -> int:
             print(reports.table(bench.report, options.models))
     if path:
         print(f"Written to {os.path.relpath(path)}")
-    if path == LATEST:
-        FOR_THE_BOOK.parent.mkdir(exist_ok=True)
-        shutil.copyfile(LATEST, FOR_THE_BOOK)
     for failure in bench.failures:
         print(failure, file=sys.stderr)
     return 1 if bench.failures else 0
@@ -105,6 +102,9 @@ class Bench:
 
     def run(self) -> None:
         models, options = self.options.models, self.options
+        self.report["load_at_start"] = load = _load()
+        if load is not None and load > 0.5:
+            self.bar.write(f"Other programs keep {load:.1f} cores busy: times will be too long.")
         for model in models:
             self.step(f"{model}: the problem")
             self.pose(model)
@@ -247,6 +247,9 @@ class Bench:
             part = self.path.with_suffix(".part")
             part.write_text(json.dumps(self.report, indent=2) + "\n")
             part.replace(self.path)
+        if self.path == LATEST:
+            FOR_THE_BOOK.parent.mkdir(exist_ok=True)
+            shutil.copyfile(LATEST, FOR_THE_BOOK)
 
 
 def _report_so_far(path: Path | None, size: int) -> dict:
@@ -327,6 +330,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _is_installed(contender: str) -> bool:
     package = PACKAGES.get(contender)
     return package is None or importlib.util.find_spec(package) is not None
+
+
+def _load() -> float | None:
+    """How many cores other programs have kept busy in the last minute, where that is known."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _available_gb() -> float | None:

@@ -360,7 +360,7 @@ def here(monkeypatch):
 
     monkeypatch.setattr(bench.Bench, "start", start)
     monkeypatch.setattr(bench, "QUICK_SIZE", 4)
-    monkeypatch.setattr(worker, "WARM_PASSES", 1)
+    monkeypatch.setattr(worker, "WARM_PASSES", 0)
 
 
 def test_whole_benchmark_on_a_small_image(here, tmp_path, capsys):

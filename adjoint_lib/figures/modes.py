@@ -328,10 +328,10 @@ def unit_card(
 
 @functools.cache
 def example() -> tuple[EquivalentNet, np.ndarray]:
-    """VGG7 with random weights, and the first test image of CIFAR-10."""
+    """VGG7 as trained on CIFAR-10, and the first test image."""
     import adjoint_lib as al
 
-    net = al.equivalent(al.models.randomise(al.models.vgg7()))
+    net = al.equivalent(al.models.vgg7(weights="cifar10"))
     return net, al.data.sample("cifar10")[0][0]
 
 

@@ -293,7 +293,7 @@ def network() -> tuple[EquivalentNet, np.ndarray]:
     """VGG7, and the first test images of CIFAR-10."""
     import adjoint_lib as al
 
-    net = al.equivalent(al.models.randomise(al.models.vgg7()))
+    net = al.equivalent(al.models.vgg7(weights="cifar10"))
     return net, al.data.sample("cifar10")[0]
 
 

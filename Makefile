@@ -41,8 +41,8 @@ test: $(DEV_READY)  ## check style and spelling, run every test and every notebo
 lab: $(LAB_READY)  ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=book
 
-bench: $(BENCH_READY)  ## run the benchmarks
-	$(BIN)/python -m benchmarks
+bench: $(BENCH_READY)  ## run the benchmarks; ARGS="--models vgg7" for a part
+	$(BIN)/python -m benchmarks $(ARGS)
 
 set-repo:  ## change the repository's address everywhere: make set-repo URL=https://...
 	@$(PYTHON) book/setup_cell.py '$(URL)'

@@ -30,14 +30,15 @@ def accuracy(model: str, dataset: str) -> float:
     return float(training(model, dataset)["test_accuracy_percent"])
 
 
-def percentages(model: str, dataset: str) -> list[float]:
-    """The paper's shares of units with a relative error of at most 1 %, in percent.
+def percentages(model: str, dataset: str) -> dict[str, float]:
+    """The paper's shares of units with a relative error of at most 1 %, in percent, by layer.
 
-    One for each layer after the first: all convolutions in order, then the dense layer.
+    The table numbers the layers after the first: the convolutions in order, then the dense layer.
     """
     column = model.replace("-", "_")
     rows = (row for row in table("percentages") if row["dataset"] == dataset)
-    return [float(row[column]) for row in rows if row[column]]
+    *convolutions, dense = [float(row[column]) for row in rows if row[column]]
+    return {f"conv{n}": share for n, share in enumerate(convolutions, 1)} | {"fc": dense}
 
 
 def accuracies(model: str) -> Table:

@@ -97,13 +97,6 @@ def write(path: str | Path, result: Result) -> None:
         file.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def paper_percentages(model: str, dataset: str) -> dict[str, float]:
-    """The paper's percentages of units within 1 %, by the names that layers have here."""
-    found = paper.percentages(model, dataset)
-    names = [f"conv{n + 1}" for n in range(len(found) - 1)]
-    return dict(zip([*names, "fc"], found, strict=True))
-
-
 def materialised(model: str, dataset: str) -> dict[str, Result]:
     """The results through each unit's own hypersurface, by layer, as far as they are stored."""
     found = {}
@@ -134,7 +127,7 @@ def compared(model: str, dataset: str) -> Table:
     header += ["in one pass", "95 % interval", "images"]
     rows = [
         [layer, f"{theirs:.4f}", *_cells(own, layer), *_cells(one_pass, layer)]
-        for layer, theirs in paper_percentages(model, dataset).items()
+        for layer, theirs in paper.percentages(model, dataset).items()
     ]
     return Table(header, rows)
 

@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adjoint_lib import cli, resources
+from adjoint_lib import cli, paper, resources
 from adjoint_lib.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def verify(options: argparse.Namespace) -> bool:
             cli.print_json(report.to_dict())
         else:
             compare = _of_the_paper(options, dataset, weights)
-            print(
-                report.text(results.paper_percentages(options.model, dataset) if compare else None)
-            )
+            print(report.text(paper.percentages(options.model, dataset) if compare else None))
     beyond = [
         f"{layer} (worst {r.worst:.3g} u A and {r.normwise:.3g} u max|c|, bound {r.bound:.3g})"
         for layer, r in report.layers.items()

@@ -7,16 +7,14 @@ full result is there, a row says so and shows the value on the sample.
 
 from __future__ import annotations
 
-import csv
 import functools
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_lib import resources
-from adjoint_lib.errors import DataError
+from adjoint_lib.figures.networks import is_trained, network
+from adjoint_lib.figures.verified import FEATURE_MAPS
 
 MODELS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -52,34 +50,15 @@ def _drawn(name: str) -> Callable[[], str]:
 
 
 @functools.cache
-def _paper(table: str) -> list[dict[str, str]]:
-    with resources.path(f"paper/{table}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@functools.cache
-def _net(model: str, weights: str | None = None):
-    return al.equivalent(al.models.build(model, weights=weights))
-
-
-@functools.cache
-def _stored(name: str) -> dict | None:
-    """A JSON file of data/, or None where it is still to come."""
-    try:
-        return json.loads(resources.path(name).read_text("utf-8"))
-    except DataError:
-        return None
+def _net(model: str):
+    return al.equivalent(al.models.build(model))
 
 
 def _paper_range(model: str, dataset: str) -> Callable[[], str]:
     """The least and the greatest percentage in a column of the paper's table."""
 
     def text() -> str:
-        column = [
-            float(row[model.replace("-", "_")])
-            for row in _paper("percentages")
-            if row["dataset"] == dataset and row[model.replace("-", "_")]
-        ]
+        column = al.paper.percentages(model, dataset).values()
         return f"{min(column):.4f} to {max(column):.4f} %"
 
     return text
@@ -90,7 +69,7 @@ def _our_range(model: str, dataset: str) -> Callable[[], str]:
 
     def text() -> str:
         stored = al.results.materialised(model, dataset)
-        if set(stored) == set(al.results.paper_percentages(model, dataset)):
+        if set(stored) == set(al.paper.percentages(model, dataset)):
             layers = [found.report.layers[name] for name, found in stored.items()]
             images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
             origin = f" ({' and '.join(images)} images)"
@@ -105,33 +84,23 @@ def _our_range(model: str, dataset: str) -> Callable[[], str]:
 
 @functools.cache
 def _sample_report(model: str, dataset: str):
-    trained = _stored(f"weights/{model}-{dataset}.json") is not None
-    if trained:
-        net, which = _net(model, dataset), "trained"
-    else:
-        built = al.models.build(model, classes=10 if dataset == "cifar10" else 100)
-        al.models.randomise(built)
-        net, which = al.equivalent(built), "random"
-    images, _ = al.data.sample(dataset)
+    net, images = network(model, dataset)
+    which = "trained" if is_trained(model, dataset) else "random"
     report = al.verify(net, images[:2], method="tangent", progress=False)
     return report, f" (2 sample images, {which} weights; full run {LATER})"
 
 
 def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
     def text() -> str:
-        (row,) = (
-            row
-            for row in _paper("training")
-            if row["dataset"] == dataset and row["model"] == model.replace("-", "_")
-        )
-        return f"{float(row['test_accuracy_percent']):.1f} % after {row['total_epochs']} epochs"
+        epochs = al.paper.training(model, dataset)["total_epochs"]
+        return f"{al.paper.accuracy(model, dataset):.1f} % after {epochs} epochs"
 
     return text
 
 
 def _our_accuracy(model: str, dataset: str) -> Callable[[], str]:
     def text() -> str:
-        found = _stored(f"weights/{model}-{dataset}.json")
+        found = al.models.trained(model).get(dataset)
         if found is None:
             return f"{LATER}, with the trained weights"
         accuracy, epochs = found["accuracy"]["test"]["value"], found["recipe"]["epochs"]
@@ -174,14 +143,6 @@ def _equation(number: str, about: str, chapter: str, code: str, test: str) -> Ro
     )
 
 
-FEATURE_MAPS = [
-    ("vgg7", "cifar10", "conv1"),
-    ("resnet20", "cifar10", "conv10"),
-    ("resnet20-fixup", "cifar10", "conv15"),
-    ("vgg7", "cifar100", "conv5"),
-    ("resnet20", "cifar100", "conv3"),
-    ("resnet20-fixup", "cifar100", "conv12"),
-]
 VERIFIED = {"vgg7": 2000, "resnet20": 500, "resnet20-fixup": 500}  # images, through H
 PAIRS = [(model, dataset) for dataset in DATASETS for model in MODELS]
 TRAINING = {"vgg7": "09-vgg7", "resnet20": "10-resnet20", "resnet20-fixup": "11-fixup"}
@@ -213,7 +174,7 @@ ROWS: list[Row] = [
             _drawn(f"feature-maps-{m}-{d}"),
             _figure(f"feature-maps-{m}-{d}"),
         )
-        for m, d, layer in FEATURE_MAPS
+        for (m, d), layer in FEATURE_MAPS.items()
     ),
     *(
         Row(

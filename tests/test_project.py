@@ -173,7 +173,7 @@ def fake_python(folder: Path, release: str) -> Path:
     script = folder / f"python{release}"
     script.write_text(
         "#!/bin/sh\n"
-        f"[ \"$1\" = -c ] || {{ echo 'went on to run: '\"$*\"; exit 1; }}\n"
+        f'[ "$1" = -c ] || {{ echo \'went on to run: \'"$*"; exit 1; }}\n'
         f'exec {sys.executable} -c "import sys; sys.version_info = ({major}, {minor}, 0); $2"\n'
     )
     script.chmod(0o755)

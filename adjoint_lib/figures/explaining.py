@@ -17,8 +17,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from adjoint_lib.figures.modes import as_colours
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
-from adjoint_lib.figures.rounding import network
 from adjoint_lib.figures.style import (
     BLUE,
     GREEN,

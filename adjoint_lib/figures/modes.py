@@ -6,7 +6,6 @@ vermilion what an adjoint carries back.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from adjoint_lib.figures.drawing import arrow, tint
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.pieces import Point, canvas, heading, rule, write
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
@@ -262,12 +262,12 @@ def hypersurface_gallery(
     """Hypersurfaces in the image (H_I, RM2) of units in the middle of several layers.
 
     Args:
-        net, image: by default VGG7 with random weights, on the first test image.
+        net, image: by default VGG7 as trained on CIFAR-10, and the first test image.
         layers: one row each.
         columns: how many out-channels of each layer.
     """
     if net is None or image is None:
-        net, image = example()
+        net, (image, *_) = network()
     drawing, axes = plt.subplots(
         len(layers), columns, figsize=(WIDTH, WIDTH * len(layers) / columns + 0.1), squeeze=False
     )
@@ -295,10 +295,10 @@ def unit_card(
     Args:
         layer, mode: as for `net.hypersurface`.
         channel: the out-channel; position and in-channel are the middle one and the first.
-        net, image: by default VGG7 with random weights, on the first test image.
+        net, image: by default VGG7 as trained on CIFAR-10, and the first test image.
     """
     if net is None or image is None:
-        net, image = example()
+        net, (image, *_) = network()
     mode = mode if mode in net.layer(layer).modes else net.layer(layer).modes[0]
     H = net.hypersurface(image, layer, mode)
     *axes_before, out = H.shape[1:]
@@ -324,15 +324,6 @@ def unit_card(
     axes[2].set_xlabel("contribution")
     axes[2].set_title(f"{layer}, {mode}, unit [{where}]", fontsize=10)
     return drawing
-
-
-@functools.cache
-def example() -> tuple[EquivalentNet, np.ndarray]:
-    """VGG7 as trained on CIFAR-10, and the first test image."""
-    import adjoint_lib as al
-
-    net = al.equivalent(al.models.vgg7(weights="cifar10"))
-    return net, al.data.sample("cifar10")[0][0]
 
 
 def _bare(ax: Axes) -> None:

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from adjoint_lib.figures.drawing import arrow, box
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.pieces import canvas, slab, write
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, VERMILION, WIDTH
@@ -104,7 +105,7 @@ def cost_by_method(net: EquivalentNet | None = None) -> Figure:
     Args:
         net: by default VGG7.
     """
-    net = _vgg7() if net is None else net
+    net = network()[0] if net is None else net
     found = costs(net)
     methods = {"Algorithm 1": GREY, "pull": VERMILION, "push": GREEN}
     drawing, ax = plt.subplots(figsize=(WIDTH, 0.42 * len(found) + 1.0))
@@ -129,7 +130,7 @@ def which_direction(net: EquivalentNet | None = None, layer: str = "conv3") -> F
         net: by default VGG7.
         layer: whose units.
     """
-    net = _vgg7() if net is None else net
+    net = network()[0] if net is None else net
     found = net.layer(layer)
     one = sum(multiply_adds(x) for x in net.layers if x.number <= found.number) / 1e9
     directions = reaching(net, found)
@@ -153,9 +154,3 @@ def reaching(net: EquivalentNet, layer: Layer) -> int:
     """How many directions of [x; x_b] can reach the layer's units: pixels, and earlier biases."""
     earlier = [source.size for source in net.sources if source.node < layer.number]
     return math.prod(net.input_shape) + sum(earlier)
-
-
-def _vgg7() -> EquivalentNet:
-    from adjoint_lib.figures.modes import example
-
-    return example()[0]

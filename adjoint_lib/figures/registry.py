@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Draw = Callable[..., "Figure"]
 
 _FIGURES: dict[str, Draw] = {}
-_OWN = {"drawing", "registry", "style"}  # the modules of this package that hold no figures
+_OWN = {"drawing", "networks", "registry", "style"}  # modules of this package without figures
 
 
 def figure(name: str) -> Callable[[Draw], Draw]:

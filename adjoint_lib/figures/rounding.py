@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, WIDTH
 
@@ -274,27 +275,14 @@ def _weighed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 def reconstruct(net: EquivalentNet, image: np.ndarray) -> Reconstructed:
     """Every unit of every layer, from its own hypersurface."""
     from adjoint_lib.verification import bound, rounding_scale
+    from adjoint_lib.verification import reconstruct as reconstructed
 
-    v = np.concatenate([image.reshape(-1), net.x_b]).astype(net.dtype.as_numpy_dtype)
-    frozen = net.freeze(image)
-    found = {layer.name: np.zeros(layer.shape, v.dtype) for layer in net.layers}
-    for layer, block in frozen.hypersurfaces():
-        block.weighed(v, found[layer.name])
     return Reconstructed(
         {name: c.numpy()[0] for name, c in net.value(image).items()},
-        found,
-        {name: A[0] for name, A in rounding_scale(frozen, net.layers).items()},
+        reconstructed(net, image, "all"),
+        {name: A[0] for name, A in rounding_scale(net.freeze(image), net.layers).items()},
         {layer.name: bound(net, layer, "hypersurface") for layer in net.layers},
     )
-
-
-@functools.cache
-def network() -> tuple[EquivalentNet, np.ndarray]:
-    """VGG7, and the first test images of CIFAR-10."""
-    import adjoint_lib as al
-
-    net = al.equivalent(al.models.vgg7(weights="cifar10"))
-    return net, al.data.sample("cifar10")[0]
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from adjoint_lib.errors import DataError
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, CYCLE, GREEN, GREY, INK, ORANGE, VERMILION, WIDTH
 
@@ -202,9 +203,7 @@ def learned_biases(net: EquivalentNet | None = None) -> Figure:
         net: an equivalent network; by default VGG7 as trained on CIFAR-10.
     """
     if net is None:
-        import adjoint_lib as al
-
-        net = al.equivalent(al.models.vgg7(weights="cifar10"))
+        net, _ = network()
     drawing, ax = plt.subplots(figsize=(WIDTH, 0.7 + 0.3 * len(net.sources)))
     rng = np.random.default_rng(0)
     for row, source in enumerate(net.sources):

@@ -1,8 +1,4 @@
-"""What verification shows: histograms of the relative error, and feature maps twice.
-
-The paper's networks are taken with their trained weights where these come with the library, and
-with random ones otherwise; the identity holds for both.
-"""
+"""What verification shows: histograms of the relative error, and feature maps twice."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from matplotlib.figure import Figure
 
 from adjoint_lib import resources
 from adjoint_lib.errors import DataError
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
 
@@ -52,7 +49,7 @@ def feature_maps(
     from adjoint_lib.verification import reconstruct, unit_roundoff
 
     if net is None or image is None:
-        net, image = example("vgg7", "cifar10")
+        net, (image, *_) = network()
     c = net.value(image)[layer][0].numpy().astype(float)
     c_hat = reconstruct(net, image, layer)[layer].astype(float)
     difference = c_hat - c
@@ -87,7 +84,7 @@ def map_parts(
 ) -> Figure:
     """One feature map, and the parts of it that come from the image and from the biases."""
     if net is None or image is None:
-        net, image = example("vgg7", "cifar10")
+        net, (image, *_) = network()
     c = net.value(image)[layer][0].numpy()[..., channel]
     none = np.zeros((1, net.x_b.size))
     of_image = net.tangent(image, image[None], none)[layer][0].numpy()[..., channel]
@@ -111,9 +108,10 @@ def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
     from adjoint_lib.report import EDGES
 
     if layers is None:
-        import adjoint_lib as al
+        from adjoint_lib.verification import verify
 
-        layers = al.verify(*example("vgg7", "cifar10"), progress=False).layers
+        net, images = network()
+        layers = verify(net, images[:1], progress=False).layers
     columns = 3 if len(layers) <= 6 else 4
     lines = -(-len(layers) // columns)
     drawing, axes = plt.subplots(
@@ -134,25 +132,10 @@ def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
     return drawing
 
 
-def example(model: str, dataset: str) -> tuple[EquivalentNet, np.ndarray]:
-    """One of the paper's networks, trained if its weights are there, and its input for an image."""
-    import adjoint_lib as al
-
-    images, _ = al.data.sample(dataset)
-    return al.equivalent(_model(model, dataset)), al.models.preprocess(model, images[0])
-
-
-def _model(model: str, dataset: str):
-    from adjoint_lib import data, models
-
-    if dataset in models.trained(model):
-        return models.build(model, weights=dataset)
-    return models.randomise(models.build(model, classes=len(data.CLASS_NAMES[dataset])))
-
-
 def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
     def draw() -> Figure:
-        return feature_maps(*example(model, dataset), layer)
+        net, images = network(model, dataset)
+        return feature_maps(net, images[0], layer)
 
     draw.__doc__ = f"Feature maps of {model} on {dataset}, {layer}: computed and reconstructed."
     _register(f"feature-maps-{model}-{dataset}", draw)

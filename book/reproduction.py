@@ -41,12 +41,8 @@ def _said(text: str) -> Callable[[], str]:
 
 
 def _figure(name: str) -> Callable[[], str]:
-    """The command that draws a figure, once there is one of this name."""
-    return lambda: f"`figure {name}`" if name in al.figures.names() else LATER
-
-
-def _drawn(name: str) -> Callable[[], str]:
-    return lambda: "drawn" if name in al.figures.names() else LATER
+    """The command that draws a figure."""
+    return _said(f"`figure {name}`")
 
 
 @functools.cache
@@ -82,12 +78,32 @@ def _our_range(model: str, dataset: str) -> Callable[[], str]:
     return text
 
 
+def _panels(model: str, dataset: str) -> Callable[[], str]:
+    """Whether the histograms show the full run or, until there is one, a sample image."""
+
+    def text() -> str:
+        layers = set(al.paper.percentages(model, dataset))
+        if set(al.results.materialised(model, dataset)) == layers:
+            return f"{len(layers)} panels"
+        return f"{len(layers)} panels (a sample image, {_which(model, dataset)}; full run {LATER})"
+
+    return text
+
+
+def _maps(model: str, dataset: str) -> Callable[[], str]:
+    note = "" if is_trained(model, dataset) else f" ({_which(model, dataset)}; trained {LATER})"
+    return _said(f"both and their difference{note}")
+
+
+def _which(model: str, dataset: str) -> str:
+    return "trained weights" if is_trained(model, dataset) else "random weights"
+
+
 @functools.cache
 def _sample_report(model: str, dataset: str):
     net, images = network(model, dataset)
-    which = "trained" if is_trained(model, dataset) else "random"
     report = al.verify(net, images[:2], method="tangent", progress=False)
-    return report, f" (2 sample images, {which} weights; full run {LATER})"
+    return report, f" (2 sample images, {_which(model, dataset)}; full run {LATER})"
 
 
 def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
@@ -128,7 +144,12 @@ def _parameters(model: str) -> Callable[[], str]:
 
 def _diagram(number: int, about: str, chapter: str, name: str) -> Row:
     return Row(
-        "figure", f"Fig. {number}: {about}", chapter, _said("diagram"), _drawn(name), _figure(name)
+        "figure",
+        f"Fig. {number}: {about}",
+        chapter,
+        _said("diagram"),
+        _said("drawn"),
+        _figure(name),
     )
 
 
@@ -160,7 +181,7 @@ ROWS: list[Row] = [
             f"Histograms of the relative error: {MODELS[m]} on {DATASETS[d]}",
             VERIFICATION[d],
             _said(f"{6 if m == 'vgg7' else 19} panels"),
-            _drawn(f"histograms-{m}-{d}"),
+            _panels(m, d),
             _figure(f"histograms-{m}-{d}"),
         )
         for m, d in PAIRS
@@ -171,7 +192,7 @@ ROWS: list[Row] = [
             f"Feature maps: {MODELS[m]} {layer} on {DATASETS[d]}",
             "14-feature-maps",
             _said("original and reconstructed look the same"),
-            _drawn(f"feature-maps-{m}-{d}"),
+            _maps(m, d),
             _figure(f"feature-maps-{m}-{d}"),
         )
         for (m, d), layer in FEATURE_MAPS.items()

@@ -17,6 +17,8 @@ import pytest
 import yaml
 from test_project import ROOT, text
 
+import adjoint_lib as al
+
 sys.path.insert(0, str(ROOT / "book"))  # the book's own tools are no package
 
 check_site = importlib.import_module("check_site")
@@ -256,5 +258,7 @@ def test_the_command_of_every_row_is_one():
 
     for row in reproduction.ROWS:
         words = row.command().strip("`").split()
-        if words[0] not in ("pytest", "to"):
+        if words[0] != "pytest":
             _parser().parse_args(words)
+        if words[0] == "figure":
+            assert words[1] in al.figures.names()

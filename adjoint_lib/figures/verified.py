@@ -9,9 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_lib import resources
-from adjoint_lib.errors import DataError
-from adjoint_lib.figures.networks import network
+from adjoint_lib.figures.networks import is_trained, network
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
 
@@ -142,20 +140,30 @@ def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
 
 
 def _register_histograms(model: str, dataset: str) -> None:
-    """Where the result through each unit's own hypersurface is stored."""
-    try:
-        resources.path(f"results/{model}-{dataset}-hypersurface-RM2.json")
-    except DataError:
-        return
-
     def draw() -> Figure:
-        from adjoint_lib import results
+        layers, origin = _verified(model, dataset)
+        drawing = histograms(layers)
+        drawing.suptitle(origin, fontsize=SMALL + 1)
+        return drawing
 
-        stored = results.materialised(model, dataset)
-        return histograms({name: found.report.layers[name] for name, found in stored.items()})
-
-    draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, the stored result."
+    draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, every layer."
     _register(f"histograms-{model}-{dataset}", draw)
+
+
+def _verified(model: str, dataset: str) -> tuple[dict[str, LayerReport], str]:
+    """The stored result of every layer, or that of a sample image; and in words which it is."""
+    from adjoint_lib import paper, results
+    from adjoint_lib.verification import verify
+
+    stored = results.materialised(model, dataset)
+    if set(stored) == set(paper.percentages(model, dataset)):
+        layers = {name: found.report.layers[name] for name, found in stored.items()}
+        images = sorted({layer.images for layer in layers.values()})
+        return layers, f"{' and '.join(f'{n:,}' for n in images)} test images"
+    net, images = network(model, dataset)
+    which = "trained" if is_trained(model, dataset) else "random"
+    report = verify(net, images[:1], progress=False)
+    return report.layers, f"one sample image, {which} weights"
 
 
 def _register(name: str, draw: Callable[[], Figure]) -> None:

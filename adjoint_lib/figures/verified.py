@@ -123,8 +123,10 @@ def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
         shown = "100 %" if layer.within[0] == layer.units else f"{min(within, 99.9999):.4f} %"
         ax.set_title(f"{name}: {shown}", fontsize=SMALL, loc="left")
         ax.axvline(0, color=INK, lw=0.5)
-    for ax in axes.flat[len(layers) :]:
+    empty = axes.flat[len(layers) :]
+    for ax, above in zip(empty, axes.flat[len(layers) - columns :], strict=False):
         ax.set_visible(False)
+        above.tick_params(labelbottom=True)
     drawing.supxlabel(r"relative error, in $10^{-4}$", fontsize=SMALL + 1)
     drawing.supylabel("share of units", fontsize=SMALL + 1)
     return drawing

@@ -215,6 +215,25 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
     return (found - c) / np.where(c == 0, SMALLEST, c)
 
 
+def expected_misses(c: np.ndarray, found: np.ndarray, limit: float = 0.01) -> float:
+    """The share of units to expect beyond a relative error of `limit`, from a few of them.
+
+    A unit misses if |c| < |error| / limit. Where values have density f at zero and errors the mean
+    size e, that is a share of 2 f e / limit. Both are taken from the units within a twentieth of
+    the values' spread around zero, so a few images foretell what is too rare to be counted there.
+    """
+    c, found = c.astype(float), found.astype(float)
+    width = c.std() / 20
+    near = np.abs(c) < width
+    if not near.any():
+        raise InputError(
+            f"expected units near zero, but none of {c.size} is within {width:.3g} of it. Take "
+            "more units."
+        )
+    density = near.mean() / (2 * width)
+    return float(2 * density * np.abs(found - c)[near].mean() / limit)
+
+
 def measure(
     layer: Layer,
     c: np.ndarray,

@@ -11,7 +11,12 @@ from reference import image_of, random_model, small_net
 import adjoint_lib as al
 from adjoint_lib import primitives, verification
 from adjoint_lib.report import EDGES, LEVELS, LayerReport
-from adjoint_lib.verification import SMALLEST, relative_error, rounding_scale
+from adjoint_lib.verification import (
+    SMALLEST,
+    expected_misses,
+    relative_error,
+    rounding_scale,
+)
 
 MODEL, NET = small_net()
 IMAGES = np.stack([image_of(NET, seed) for seed in range(4)])
@@ -137,6 +142,22 @@ def test_relative_error_follows_the_paper():
     epsilon = relative_error(c, found)
     np.testing.assert_allclose(epsilon, [0.01, 0, 0, 1e-3 / SMALLEST], rtol=1e-5)
     assert np.float32(SMALLEST) == np.finfo(np.float32).tiny
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.001])
+def test_expected_misses_are_those_that_come_in_a_million(limit):
+    rng = np.random.default_rng(2)
+    c = rng.standard_normal(10**6) * 3
+    found = c + 1e-4 * limit * rng.standard_normal(c.size) / 0.01
+    counted = np.mean(np.abs(relative_error(c, found)) > limit)
+    assert 1e-3 < counted < 1e-2
+    np.testing.assert_allclose(expected_misses(c[:20000], found[:20000], limit), counted, rtol=0.1)
+
+
+def test_expected_misses_need_units_near_zero():
+    c = np.array([-1.0, 1.0])
+    with pytest.raises(al.InputError, match=r"none of 2 is within 0\.05"):
+        expected_misses(c, c)
 
 
 def test_the_histogram_counts_every_unit_once():

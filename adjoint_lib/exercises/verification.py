@@ -75,12 +75,12 @@ def check_wider(answer: float | None) -> None:
     )
 
 
-def check_chance(answer: float | None) -> None:
-    """The accuracy of guessing, on CIFAR-100, in percent."""
+def check_one_more_bit(answer: float | None) -> None:
+    """The misses of a network whose errors are halved, over those before."""
     compare(
         answer,
-        1.0,
-        correct="on CIFAR-10 it is 10 %: accuracies of the two do not compare directly.",
-        hints=[(0.01, "In percent."), (10, "That is for ten classes.")],
-        hint="One in a hundred.",
+        0.5,
+        correct="a unit misses below a hundred times its error, and half as far are half as many.",
+        hints=[(2, "Fewer, not more."), (0.25, "The share is in proportion to the error.")],
+        hint="The share is 2 f e / 0.01; f does not change.",
     )

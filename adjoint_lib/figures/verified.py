@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from adjoint_lib.figures.networks import is_trained, network
 from adjoint_lib.figures.registry import figure
-from adjoint_lib.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
+from adjoint_lib.figures.style import BLUE, GREY, INK, SIGNED, SMALL, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.report import LayerReport
@@ -130,6 +130,54 @@ def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
     drawing.supxlabel(r"relative error, in $10^{-4}$", fontsize=SMALL + 1)
     drawing.supylabel("share of units", fontsize=SMALL + 1)
     return drawing
+
+
+@figure("expected-misses")
+def expected_misses(
+    expected: Mapping[str, Mapping[str, float]] | None = None,
+    counted: Mapping[str, Mapping[str, float]] | None = None,
+) -> Figure:
+    """Shares of units that miss 1 %: expected from two images, and counted in the stored runs.
+
+    Args:
+        expected, counted: shares by layer, by data set; by default of VGG7's convolutions.
+    """
+    if expected is None or counted is None:
+        expected, counted = _misses()
+    drawing, ax = plt.subplots(figsize=(WIDTH, 4.2))
+    both = [*expected.values(), *counted.values()]
+    ends = 0, 1.15e5 * max(share for layers in both for share in layers.values())
+    ax.plot(ends, ends, color=GREY, lw=1, label="equal")
+    for (dataset, layers), marker in zip(expected.items(), "os^", strict=False):
+        x = [1e5 * share for share in layers.values()]
+        y = [1e5 * counted[dataset][name] for name in layers]
+        ax.plot(x, y, marker, label=dataset)
+        for name, *at in zip(layers, x, y, strict=True):
+            ax.annotate(name, at, (5, -10), textcoords="offset points", fontsize=SMALL)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
+    ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
+    ax.legend()
+    return drawing
+
+
+def _misses(images: int = 2) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    from adjoint_lib import results, verification
+
+    expected, counted = {}, {}
+    for dataset in ("cifar10", "cifar100"):
+        stored = results.materialised("vgg7", dataset)
+        net, samples = network("vgg7", dataset)
+        found = [verification.reconstruct(net, x, mode="RM2") for x in samples[:images]]
+        c = net.value(samples[:images])
+        names = [name for name in found[0] if name in stored]
+        expected[dataset] = {
+            name: verification.expected_misses(
+                c[name].numpy(), np.stack([one[name] for one in found])
+            )
+            for name in names
+        }
+        counted[dataset] = {name: 1 - stored[name].report.layers[name].share() for name in names}
+    return expected, counted
 
 
 def _register_feature_maps(model: str, dataset: str, layer: str) -> None:

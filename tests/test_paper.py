@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adjoint_lib import models, paper
+from adjoint_lib import models, paper, results
 from adjoint_lib.errors import InputError
 from adjoint_lib.tables import Table
 
+POINTS = 0.02  # of percent: how far our shares may be from the paper's, of other weights
 PAIRS = [(model, dataset) for model in models.MODELS for dataset in ("cifar10", "cifar100")]
 
 
@@ -37,6 +38,18 @@ def test_trained_weights_reach_the_papers_accuracy(model, dataset):
     if record is None:
         pytest.skip(f"no trained weights of {model} for {dataset} yet")
     assert 100 * record["accuracy"]["test"]["value"] >= paper.accuracy(model, dataset)
+
+
+@pytest.mark.parametrize(("model", "dataset"), PAIRS)
+def test_shares_within_one_percent_are_the_papers(model, dataset):
+    stored = results.materialised(model, dataset)
+    if not stored:
+        pytest.skip(f"no stored result of {model} on {dataset} yet")
+    theirs = paper.percentages(model, dataset)
+    for name, found in stored.items():
+        ours = 100 * found.report.layers[name].share()
+        assert ours >= 99.97, name
+        assert ours == pytest.approx(theirs[name], abs=POINTS), name
 
 
 def test_accuracies_stand_beside_the_papers():

@@ -47,11 +47,6 @@ def box(
     ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, color=INK, linespacing=1.45)
 
 
-def heading(ax: Axes, y: float, text: str, colour: str) -> None:
-    """The name of a row, above its left end."""
-    ax.text(0.36, y, text, fontsize=12.5, color=colour, weight="bold", va="center")
-
-
 def arrow(
     ax: Axes,
     start: tuple[float, float],

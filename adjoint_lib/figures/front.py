@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adjoint_lib.figures.drawing import arrow, blank, box, heading, tint
+from adjoint_lib.figures.drawing import arrow, blank, box, tint
+from adjoint_lib.figures.pieces import heading
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION
 
@@ -24,7 +25,7 @@ def overview() -> Figure:
 
     top, bottom, split = 3.72, 1.88, 0.31
 
-    heading(ax, top + 0.86, "Forward: the unit's value", INK)
+    heading(ax, (0.36, top + 0.86), "Forward: the unit's value")
     box(ax, (1.45, top + split), (2.2, 0.56), r"image  $x$", BLUE)
     box(ax, (1.45, top - split), (2.2, 0.56), r"all biases  $x_b$", ORANGE)
     arrow(ax, (2.6, top), (3.7, top), INK, head=16)
@@ -36,7 +37,7 @@ def overview() -> Figure:
     arrow(ax, (8.4, top - 0.59), (8.4, bottom + 0.59), GREEN, head=16, style=(0, (3, 2)))
     ax.text(8.52, (top + bottom) / 2, "its kernel", fontsize=11, color=INK, va="center")
 
-    heading(ax, bottom + 0.86, "Backward: the adjoint", VERMILION)
+    heading(ax, (0.36, bottom + 0.86), "Backward: the adjoint", VERMILION)
     box(ax, (8.4, bottom), (2.5, 1.18), r"kernel  $w$", GREEN)
     arrow(ax, (7.15, bottom), (6.2, bottom), VERMILION, head=16)
     ax.text(6.68, bottom + 0.2, "$w$", ha="center", fontsize=12, color=INK)

@@ -32,9 +32,9 @@ def write(ax: Axes, at: Point, text: str, size: float = 13, **options) -> None:
     ax.text(*at, text, fontsize=size, zorder=5, **settings)
 
 
-def heading(ax: Axes, at: Point, text: str) -> None:
+def heading(ax: Axes, at: Point, text: str, colour: str = INK) -> None:
     """The name of a part of the diagram, in bold, beginning at a point."""
-    write(ax, at, text, 12, ha="left", weight="bold")
+    write(ax, at, text, 12, ha="left", weight="bold", color=colour)
 
 
 def node(ax: Axes, at: Point, text: str, edge: str, fill: str = "white") -> None:

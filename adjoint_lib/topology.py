@@ -54,10 +54,15 @@ class Layer:
 
     Attributes:
         name: the Keras layer's name ('inner/conv' inside a nested model, 'conv#2' at its second
-        use). kind: Conv, DepthwiseConv, ConvTranspose or Dense. kernel: shape of the folded
-        kernel. strides: empty for a dense layer. shape: (h, w, c_out), or (c_out,): the shape of
-        its units c, before the bias. channels: c_in. bias: the part of x_b that is added to c, if
-        any. number: the node that computes c; `reads` is the node F(v) it reads.
+            use).
+        kind: Conv, DepthwiseConv, ConvTranspose or Dense.
+        kernel: shape of the folded kernel.
+        strides: empty for a dense layer.
+        shape: (h, w, c_out), or (c_out,): the shape of its units c, before the bias.
+        channels: c_in.
+        bias: the part of x_b that is added to c, if any.
+        number: the node that computes c.
+        reads: the node F(v) that it reads.
     """
 
     name: str

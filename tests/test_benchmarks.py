@@ -461,3 +461,23 @@ def test_bad_options_are_refused(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         bench.main(arguments)
     assert stop.value.code == 2 and arguments[0] in capsys.readouterr().err
+
+
+# ---- the ingredients of the fast recipe
+
+
+def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays():
+    from dataclasses import asdict
+
+    from adjoint_lib.recipes import recipe
+    from benchmarks.ingredients import variants
+
+    fast, *others = variants(recipe("fast", "vgg7", "cifar10").stretched(10)).values()
+    cost = [sum((r.size(e) / 32) ** 2 for e in range(r.epochs)) for r in (fast, *others)]
+    np.testing.assert_allclose(cost, cost[0], rtol=0.06)
+    changed = [{k for k, v in asdict(fast).items() if asdict(o)[k] != v} for o in others]
+    assert {"sizes", "epochs", "rates"} in changed
+    assert {frozenset(c) for c in changed if len(c) == 1} == {
+        frozenset({name}) for name in ("norm_momentum", "l2", "momentum")
+    }
+    assert len(changed) == 4

@@ -1,0 +1,93 @@
+"""What each ingredient of the fast recipe is worth: short training runs with it and without it.
+
+    python -m benchmarks.ingredients --model vgg7 --epochs 10
+
+Runs are compared by their validation accuracy, never by test images, and what costs less time gets
+as much of it: without small images there are fewer epochs. Each run can be stopped and goes on with
+the same command; the result is written when all have ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from adjoint_lib import cli
+from adjoint_lib.files import replacing
+from adjoint_lib.recipes import IMAGE_SIZE, Recipe, recipe
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def variants(fast: Recipe) -> dict[str, Recipe]:
+    """The recipe, and the recipe without each of its ingredients, for about the same time."""
+    cost = sum((fast.size(epoch) / IMAGE_SIZE) ** 2 for epoch in range(fast.epochs))
+    large = replace(fast, sizes=((0, IMAGE_SIZE),))
+    return {
+        "fast": fast,
+        "all images at 32 pixels": large.stretched(round(cost)),
+        "running statistics over 10 batches": replace(fast, norm_momentum=None),
+        "no weight decay": replace(fast, l2=0.0),
+        "no momentum": replace(fast, momentum=0.0),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    cli.import_tensorflow()
+    from adjoint_lib.training import train
+    from adjoint_lib.weights import provenance
+
+    fast = recipe("fast", options.model, options.dataset).stretched(options.epochs)
+    found = {}
+    for name, variant in variants(fast).items():
+        folder = options.folder / name.replace(" ", "-")
+        variant = replace(variant, name=name)
+        path = train(options.model, options.dataset, variant, 0, folder, sample=options.sample)
+        record = provenance(path)
+        found[name] = {
+            "epochs": variant.epochs,
+            "validation": record["accuracy"]["validation"],
+            "cpu_seconds": record["time"]["cpu_seconds"],
+            "recipe": record["recipe"],
+            "versions": record["versions"],
+        }
+    print(table(found))
+    with replacing(options.output) as file:
+        facts = {"model": options.model, "dataset": options.dataset, "seed": 0, "runs": found}
+        file.write(json.dumps(facts, indent=1).encode() + b"\n")
+    print(f"Written to {options.output}")
+    return 0
+
+
+def table(found: dict[str, dict]) -> str:
+    lines = [f"{'':<36}{'epochs':>7}{'CPU minutes':>13}{'validation':>12}{'95 % interval':>20}"]
+    for name, run in found.items():
+        low, high = run["validation"]["interval_95"]
+        lines.append(
+            f"{name:<36}{run['epochs']:>7}{run['cpu_seconds'] / 60:>13.1f}"
+            f"{run['validation']['value']:>12.2%}{f'{low:.2%} to {high:.2%}':>20}"
+        )
+    return "\n".join(lines)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ingredients",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model", default="vgg7")
+    parser.add_argument("--dataset", default="cifar10")
+    parser.add_argument("--epochs", type=int, default=10, help="of the recipe (default: 10)")
+    parser.add_argument("--folder", type=Path, default=Path("runs/ingredients"), help="of the runs")
+    parser.add_argument("--sample", action="store_true", help="the embedded images, to try it out")
+    output = ROOT / "data" / "results" / "ingredients.json"
+    parser.add_argument("--output", type=Path, default=output, help="a JSON file")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

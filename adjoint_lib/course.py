@@ -63,14 +63,14 @@ def chapters(folder: str | Path | None = None) -> Table:
 
 def way_to(chapters: Sequence[Chapter], goals: Iterable[int]) -> list[int]:
     """The numbers of all chapters to be read for those in `goals`, these included, in order."""
-    needs = {chapter.number: chapter.needs for chapter in chapters}
+    by_number = {chapter.number: chapter for chapter in chapters}
     found: set[int] = set()
     waiting = list(goals)
     while waiting:
         number = waiting.pop()
         if number not in found:
             found.add(number)
-            waiting += needs.get(number, ())  # nothing is known of one that is to come
+            waiting += _chapter(by_number, number).needs
     return sorted(found)
 
 
@@ -87,15 +87,11 @@ def sessions(
     by_number = {chapter.number: chapter for chapter in chapters}
     rows = []
     for name, numbers in plan.items():
-        there = [by_number[number] for number in numbers if number in by_number]
-        words = [
-            f"{number} {by_number[number].title if number in by_number else '(to come)'}"
-            for number in numbers
-        ]
-        reading = sum(chapter.minutes for chapter in there)
-        doing = per_exercise * sum(len(chapter.exercises) for chapter in there)
-        more = " + …" if len(there) < len(numbers) else ""
-        rows.append([name, "; ".join(words), f"{reading}{more}", f"{doing}{more}"])
+        chosen = [_chapter(by_number, number) for number in numbers]
+        words = "; ".join(f"{chapter.number} {chapter.title}" for chapter in chosen)
+        reading = sum(chapter.minutes for chapter in chosen)
+        doing = per_exercise * sum(len(chapter.exercises) for chapter in chosen)
+        rows.append([name, words, str(reading), str(doing)])
     return Table(["session", "chapters", "minutes to read", "minutes for exercises"], rows)
 
 
@@ -125,6 +121,15 @@ def verdict(check, answer: Any) -> str:
     raise InputError(
         f"expected the check to print a text that begins with {', '.join(VERDICTS)}; got {text!r}."
     )
+
+
+def _chapter(by_number: Mapping[int, Chapter], number: int) -> Chapter:
+    if number not in by_number:
+        raise InputError(
+            f"expected the number of a chapter, one of {', '.join(map(str, by_number))}; "
+            f"got {number!r}."
+        )
+    return by_number[number]
 
 
 def _book() -> Path:

@@ -15,7 +15,6 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -25,7 +24,6 @@ BOOK = Path(__file__).resolve().parent
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", drop_remote_scripts, priority=900)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
-    app.connect("doctree-read", mark_chapters_to_come)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -87,24 +85,6 @@ def _plain(line: str) -> str:
         f"``{piece.strip('`')}``" if place % 2 else re.sub(r"([*|`]|_(?=\W|$))", r"\\\1", piece)
         for place, piece in enumerate(pieces)
     )
-
-
-# ------------------------------------------------------------------ chapters that are to come
-
-CHAPTER = re.compile(r"(?:.*/)?(0[1-9]|1[0-8])-[a-z0-9-]+$")
-
-
-def mark_chapters_to_come(app: Sphinx, doctree: nodes.document) -> None:
-    """A link to a chapter that is still to be written becomes its text, and says so.
-
-    A chapter that is there under another name is no such case: that link is a mistake.
-    """
-    there = {Path(name).name[:2] for name in app.env.found_docs}
-    for link in list(doctree.findall(pending_xref)):
-        target = CHAPTER.match(link["reftarget"].removesuffix(".ipynb"))
-        if target and target[1] not in there:
-            text = link.astext() or target[0]
-            link.replace_self(nodes.inline("", f"{text} (to come)"))
 
 
 # ------------------------------------------------------------------ indexes

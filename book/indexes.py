@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from reproduction import ROWS, Row
+from reproduction import ROWS
 
 # ------------------------------------------------------------------ exercises
 
@@ -40,31 +40,24 @@ def _first_check(cells: list[dict]) -> str:
 
 def figures(book: Path) -> str:
     """The paper's figures."""
-    return _table("figure", book)
+    return _table("figure")
 
 
 def tables(book: Path) -> str:
     """The paper's tables."""
-    return _table("table", book)
+    return _table("table")
 
 
 def equations(book: Path) -> str:
     """The paper's algorithm and equations."""
-    return _table("equation", book)
+    return _table("equation")
 
 
-def _table(kind: str, book: Path) -> str:
+def _table(kind: str) -> str:
     lines = ["| in the paper | chapter | paper | ours | command |", "|---|---|---|---|---|"]
     for row in ROWS:
         if row.kind == kind:
-            where = _chapter(row, book)
-            lines.append(
-                f"| {row.title} | {where} | {row.paper()} | {row.ours()} | {row.command()} |"
-            )
+            cells = [row.title, f"[](./{row.chapter}.ipynb)"]
+            cells += [row.paper(), row.ours(), row.command()]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _chapter(row: Row, book: Path) -> str:
-    """A link to the chapter, or a word on its being to come."""
-    name = f"{row.chapter}.ipynb"
-    return f"[](./{name})" if (book / name).exists() else f"chapter {int(row.chapter[:2])}, to come"

@@ -32,7 +32,7 @@ def book(tmp_path):
     write(tmp_path, "01-one", "One", 30, more=exercise)
     write(tmp_path, "02-two", needs="[one](01-one) and [a page](glossary).")
     write(tmp_path, "03-three")
-    write(tmp_path, "04-four", needs="[two](./02-two.ipynb), [later](05-five).")
+    write(tmp_path, "04-four", needs="[two](./02-two.ipynb), [what follows](05-five).")
     return tmp_path
 
 
@@ -48,14 +48,21 @@ def test_the_way_to_a_chapter_has_all_that_it_needs_and_no_more(book):
     assert course.way_to(chapters, [4]) == [1, 2, 4]
     assert course.way_to(chapters, [3]) == [3]
     assert course.way_to(chapters, [3, 2]) == [1, 2, 3]
-    assert course.way_to(chapters, [9]) == [9]
 
 
-def test_a_plan_adds_minutes_and_says_what_is_to_come(book):
+def test_a_plan_adds_minutes(book):
     chapters = course.chapters(book)
-    first, second = course.sessions(chapters, {"a": [1, 2], "b": [7, 3]}, per_exercise=7)
+    first, second = course.sessions(chapters, {"a": [1, 2], "b": [3]}, per_exercise=7)
     assert first == ["a", "1 One; 2 A title", "50", "7"]
-    assert second == ["b", "7 (to come); 3 A title", "20 + …", "0 + …"]
+    assert second == ["b", "3 A title", "20", "0"]
+
+
+def test_a_chapter_that_is_not_there_is_named(book):
+    chapters = course.chapters(book)
+    with pytest.raises(al.InputError, match="one of 1, 2, 3, 4; got 9"):
+        course.way_to(chapters, [9])
+    with pytest.raises(al.InputError, match="one of 1, 2, 3, 4; got 9"):
+        course.sessions(chapters, {"a": [1, 9]})
 
 
 def test_a_chapter_without_an_overview_is_named(book):

@@ -11,14 +11,12 @@ from matplotlib.patches import Arc
 from adjoint_lib.figures.drawing import tint
 from adjoint_lib.figures.pieces import write
 from adjoint_lib.figures.registry import figure
-from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, WIDTH
+from adjoint_lib.figures.style import BLUE, GREEN, GREY, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from adjoint_lib.course import Chapter
-
-LAST = 18  # chapters in the whole book
 
 
 @figure("chapter-needs")
@@ -32,11 +30,11 @@ def chapter_needs(chapters: Sequence[Chapter] | None = None, goal: int = 17) -> 
     from adjoint_lib import course
 
     chapters = course.chapters() if chapters is None else chapters
-    there = {chapter.number for chapter in chapters}
+    last = max(chapter.number for chapter in chapters)
     way = set(course.way_to(chapters, [goal]))
     widest = max(chapter.number - need for chapter in chapters for need in chapter.needs)
     height = 1.5 + 0.375 * widest
-    drawing, ax = plt.subplots(figsize=(WIDTH, WIDTH * height / (LAST + 0.2)))
+    drawing, ax = plt.subplots(figsize=(WIDTH, WIDTH * height / (last + 0.2)))
     for chapter in chapters:
         for need in chapter.needs:
             on_way = chapter.number in way
@@ -53,11 +51,10 @@ def chapter_needs(chapters: Sequence[Chapter] | None = None, goal: int = 17) -> 
                     alpha=1 if on_way else 0.6,
                 )
             )
-    for number in range(1, LAST + 1):
-        edge = GREEN if number in way else BLUE if number in there else GREY
-        fill = tint(edge) if number in there else "white"
-        ax.add_patch(plt.Circle((number, 0), 0.45, facecolor=fill, edgecolor=edge, linewidth=1.8))
-        write(ax, (number, 0), str(number), 11, color=INK if number in there else GREY)
-    ax.set(xlim=(0.4, LAST + 0.6), ylim=(-0.6, height - 0.6), aspect="equal")
+    for chapter in chapters:
+        place, edge = (chapter.number, 0), GREEN if chapter.number in way else BLUE
+        ax.add_patch(plt.Circle(place, 0.45, facecolor=tint(edge), edgecolor=edge, linewidth=1.8))
+        write(ax, place, str(chapter.number), 11)
+    ax.set(xlim=(0.4, last + 0.6), ylim=(-0.6, height - 0.6), aspect="equal")
     ax.axis("off")
     return drawing

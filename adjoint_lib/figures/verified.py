@@ -137,7 +137,7 @@ def expected_misses(
     expected: Mapping[str, Mapping[str, float]] | None = None,
     counted: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    """Shares of units that miss 1 %: expected from two images, and counted in the stored runs.
+    """Shares of units that miss 1 %: expected from a few images, and counted in the stored runs.
 
     Args:
         expected, counted: shares by layer, by data set; by default of VGG7's convolutions.
@@ -160,7 +160,7 @@ def expected_misses(
     return drawing
 
 
-def _misses(images: int = 2) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     from adjoint_lib import results, verification
 
     expected, counted = {}, {}

@@ -140,7 +140,8 @@ def expected_misses(
     """Shares of units that miss 1 %: expected from a few images, and counted in the stored runs.
 
     Args:
-        expected, counted: shares by layer, by data set; by default of VGG7's convolutions.
+        expected, counted: shares by layer, by data set, two of them; by default of VGG7's
+            convolutions, whose numbers stand at the points.
     """
     if expected is None or counted is None:
         expected, counted = _misses()
@@ -148,12 +149,13 @@ def expected_misses(
     both = [*expected.values(), *counted.values()]
     ends = 0, 1.15e5 * max(share for layers in both for share in layers.values())
     ax.plot(ends, ends, color=GREY, lw=1, label="equal")
-    for (dataset, layers), marker in zip(expected.items(), "os^", strict=False):
+    for (dataset, layers), marker, side in zip(expected.items(), "os", (1, -1), strict=True):
         x = [1e5 * share for share in layers.values()]
         y = [1e5 * counted[dataset][name] for name in layers]
         ax.plot(x, y, marker, label=dataset)
         for name, *at in zip(layers, x, y, strict=True):
-            ax.annotate(name, at, (5, -10), textcoords="offset points", fontsize=SMALL)
+            number, away = name.removeprefix("conv"), (0, side * 11)
+            ax.annotate(number, at, away, textcoords="offset points", ha="center", va="center")
     ax.set(xlim=ends, ylim=ends, aspect="equal")
     ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
     ax.legend()

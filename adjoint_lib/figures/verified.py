@@ -97,11 +97,12 @@ def map_parts(
 
 
 @figure("histograms")
-def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
+def histograms(layers: Mapping[str, LayerReport] | None = None, origin: str = "") -> Figure:
     """Relative errors of all units, a histogram for each layer, as in the paper.
 
     Args:
         layers: of a report; by default of VGG7 on a sample image.
+        origin: what they were measured on, to stand below the panels.
     """
     from adjoint_lib.report import EDGES
 
@@ -127,7 +128,8 @@ def histograms(layers: Mapping[str, LayerReport] | None = None) -> Figure:
     for ax, above in zip(empty, axes.flat[len(layers) - columns :], strict=False):
         ax.set_visible(False)
         above.tick_params(labelbottom=True)
-    drawing.supxlabel(r"relative error, in $10^{-4}$", fontsize=SMALL + 1)
+    below = r"relative error, in $10^{-4}$" + (f" ({origin})" if origin else "")
+    drawing.supxlabel(below, fontsize=SMALL + 1)
     drawing.supylabel("share of units", fontsize=SMALL + 1)
     return drawing
 
@@ -193,10 +195,7 @@ def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
 
 def _register_histograms(model: str, dataset: str) -> None:
     def draw() -> Figure:
-        layers, origin = _verified(model, dataset)
-        drawing = histograms(layers)
-        drawing.suptitle(origin, fontsize=SMALL + 1)
-        return drawing
+        return histograms(*_verified(model, dataset))
 
     draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, every layer."
     _register(f"histograms-{model}-{dataset}", draw)

@@ -22,7 +22,6 @@ import tensorflow as tf
 
 from adjoint_lib import windows
 from adjoint_lib.graph import IMAGE, Node
-from adjoint_lib.parallel import side_by_side
 from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
 from adjoint_lib.windows import Patch
 
@@ -223,30 +222,24 @@ class Frozen:
         yield from self._bias_blocks(wanted, rows)
 
     def _pixel_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
-        """The pixels' part, tile by tile."""
+        """The pixels' part, a tile at a time."""
         shape = self.net.input_shape
         index = np.arange(math.prod(shape)).reshape(shape)
-
-        def blocks_of(tile: tuple[slice, slice]) -> Iterator[Block]:
+        for tile in windows.tiles(shape, rows):
             starts = {IMAGE: windows.seeds(tile, shape, self.net.dtype)}
             for number, tangent in self.push(starts, wanted):
                 if tangent is not None:
                     yield Block(number, index[tile].reshape(-1), tangent)
 
-        return side_by_side(map(blocks_of, windows.tiles(shape, rows)))
-
     def _bias_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
         """The part of x_b: each source starts at its own layer, small ones go together."""
         pixels = math.prod(self.net.input_shape)
         reached = [s for s in self.net.sources if s.node < max(wanted)]
-        bounds = [0]
+        start = 0
         for s, following in itertools.zip_longest(reached, reached[1:]):
-            if following is None or s.stop - bounds[-1] >= SMALL or following.size >= SMALL:
-                bounds.append(s.stop)
-        return side_by_side(
-            self._dense_blocks(pixels + start, pixels + stop, wanted, rows)
-            for start, stop in itertools.pairwise(bounds)
-        )
+            if following is None or s.stop - start >= SMALL or following.size >= SMALL:
+                yield from self._dense_blocks(pixels + start, pixels + s.stop, wanted, rows)
+                start = s.stop
 
     def _dense_blocks(
         self, first: int, last: int, wanted: frozenset[int], rows: int

@@ -478,8 +478,7 @@ class Activation(Primitive):
 
     def push(self, pattern, h, *constants):
         slope, weights = pattern
-        terms = (w * c for w, c in zip(weights, constants, strict=True))
-        return sum(terms, h * slope)
+        return h * slope + sum(w * c for w, c in zip(weights, constants, strict=True))
 
     def pull(self, pattern, g):
         slope, weights = pattern

@@ -305,9 +305,9 @@ class EquivalentNet:
         ]
 
     def rows(self, wanted: frozenset[int], max_bytes: int = WORKSPACE) -> int:
-        """How many directions a push takes, of two side by side, within the workspace."""
+        """How many directions one push takes within the workspace."""
         width = live_entries(self.nodes, self.plan(wanted)) * itemsize(self.dtype)
-        return max(1, min(ROWS, max_bytes // (4 * width)))
+        return max(1, min(ROWS, max_bytes // (2 * width)))
 
     def roundings(self, layer: Layer) -> int:
         """How many rounded operations a product meets on the longest path to one of its units."""

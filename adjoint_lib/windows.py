@@ -52,8 +52,6 @@ class Patch:
 
     def dense(self) -> tf.Tensor:
         """The tangents on whole maps: (n, H, W, c)."""
-        if self.values.shape[1:3] == self.size:
-            return self.values
         rows, columns = self.where
         height, width = self.size
         margins = (rows.start, height - rows.stop), (columns.start, width - columns.stop)
@@ -198,27 +196,20 @@ def _(primitive: p.AveragePool, pattern, inputs):
     through = passage(patch, primitive.window, primitive.strides, primitive.padding)
     if through is None:
         return None
-    values = through.trimmed(patch.values)
-    sums = tf.raw_ops.DepthwiseConv2dNative(
-        input=values,
-        filter=tf.ones((*primitive.window, values.shape[-1], 1), values.dtype),
-        strides=(1, *primitive.strides, 1),
-        padding="EXPLICIT",
-        explicit_paddings=[zeros for pair in through.padding for zeros in pair],
-    )
-    found = through.patch(sums)
+    values = tf.pad(through.trimmed(patch.values), through.padding)
+    found = through.patch(tf.nn.avg_pool2d(values, primitive.window, primitive.strides, "VALID"))
     weights = found.cut(_weights(primitive, patch.size, values.dtype))
     return replace(found, values=found.values * weights)
 
 
 def _weights(primitive: p.AveragePool, size: tuple[int, int], dtype: tf.DType) -> tf.Tensor:
-    """One over how many entries of the window lie inside the map: (1, H, W, 1)."""
+    """Window size over how many entries of the window lie inside the map: (1, H, W, 1)."""
     counts = []
     for length, taps, stride in zip(size, primitive.window, primitive.strides, strict=True):
         before, outputs = padding_of(length, taps, stride, primitive.padding)
         first = np.arange(outputs) * stride - before
         counts.append(np.minimum(first + taps, length) - np.maximum(first, 0))
-    weights = 1 / np.outer(*counts)
+    weights = math.prod(primitive.window) / np.outer(*counts)
     return tf.constant(weights[None, :, :, None], dtype)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from adjoint_lib import paper, resources
 from adjoint_lib.errors import DataError
 from adjoint_lib.files import replacing
-from adjoint_lib.report import Report, percentages
+from adjoint_lib.report import LayerReport, Report, percentages
 from adjoint_lib.tables import Table
 
 
@@ -107,6 +107,13 @@ def materialised(model: str, dataset: str) -> dict[str, Result]:
             continue
         found |= dict.fromkeys(result.report.layers, result)
     return found
+
+
+def every_layer(model: str, dataset: str) -> dict[str, LayerReport] | None:
+    """The same, of each layer in the paper's table; None until all of them are stored."""
+    found = materialised(model, dataset)
+    names = paper.percentages(model, dataset)
+    return {n: found[n].report.layers[n] for n in names} if set(names) <= set(found) else None
 
 
 def compared(model: str, dataset: str) -> Table:

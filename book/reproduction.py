@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_lib.figures.networks import is_trained, network
+from adjoint_lib.figures.networks import is_trained, network, which_weights
 from adjoint_lib.figures.verified import FEATURE_MAPS
 
 MODELS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
@@ -64,9 +64,9 @@ def _our_range(model: str, dataset: str) -> Callable[[], str]:
     """The same of ours: through each unit's own H if that was done, otherwise on two images."""
 
     def text() -> str:
-        stored = al.results.materialised(model, dataset)
-        if set(stored) == set(al.paper.percentages(model, dataset)):
-            layers = [found.report.layers[name] for name, found in stored.items()]
+        stored = al.results.every_layer(model, dataset)
+        if stored:
+            layers = stored.values()
             images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
             origin = f" ({' and '.join(images)} images)"
         else:
@@ -82,28 +82,25 @@ def _panels(model: str, dataset: str) -> Callable[[], str]:
     """Whether the histograms show the full run or, until there is one, a sample image."""
 
     def text() -> str:
-        layers = set(al.paper.percentages(model, dataset))
-        if set(al.results.materialised(model, dataset)) == layers:
-            return f"{len(layers)} panels"
-        return f"{len(layers)} panels (a sample image, {_which(model, dataset)}; full run {LATER})"
+        count = len(al.paper.percentages(model, dataset))
+        if al.results.every_layer(model, dataset):
+            return f"{count} panels"
+        weights = which_weights(model, dataset)
+        return f"{count} panels (a sample image, {weights}; full run {LATER})"
 
     return text
 
 
 def _maps(model: str, dataset: str) -> Callable[[], str]:
-    note = "" if is_trained(model, dataset) else f" ({_which(model, dataset)}; trained {LATER})"
+    note = "" if is_trained(model, dataset) else f" (random weights; trained {LATER})"
     return _said(f"both and their difference{note}")
-
-
-def _which(model: str, dataset: str) -> str:
-    return "trained weights" if is_trained(model, dataset) else "random weights"
 
 
 @functools.cache
 def _sample_report(model: str, dataset: str):
     net, images = network(model, dataset)
     report = al.verify(net, images[:2], method="tangent", progress=False)
-    return report, f" (2 sample images, {_which(model, dataset)}; full run {LATER})"
+    return report, f" (2 sample images, {which_weights(model, dataset)}; full run {LATER})"
 
 
 def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:

@@ -34,3 +34,8 @@ def is_trained(model: str, dataset: str) -> bool:
     from adjoint_lib import models
 
     return dataset in models.trained(model)
+
+
+def which_weights(model: str, dataset: str) -> str:
+    """In words, the weights that `network` takes."""
+    return "trained weights" if is_trained(model, dataset) else "random weights"

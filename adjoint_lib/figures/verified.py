@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_lib.figures.networks import is_trained, network
+from adjoint_lib.figures.networks import network, which_weights
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREY, INK, SIGNED, SMALL, WIDTH
 
@@ -203,18 +203,16 @@ def _register_histograms(model: str, dataset: str) -> None:
 
 def _verified(model: str, dataset: str) -> tuple[dict[str, LayerReport], str]:
     """The stored result of every layer, or that of a sample image; and in words which it is."""
-    from adjoint_lib import paper, results
+    from adjoint_lib import results
     from adjoint_lib.verification import verify
 
-    stored = results.materialised(model, dataset)
-    if set(stored) == set(paper.percentages(model, dataset)):
-        layers = {name: found.report.layers[name] for name, found in stored.items()}
+    layers = results.every_layer(model, dataset)
+    if layers:
         images = sorted({layer.images for layer in layers.values()})
         return layers, f"{' and '.join(f'{n:,}' for n in images)} test images"
     net, images = network(model, dataset)
-    which = "trained" if is_trained(model, dataset) else "random"
     report = verify(net, images[:1], progress=False)
-    return report.layers, f"one sample image, {which} weights"
+    return report.layers, f"one sample image, {which_weights(model, dataset)}"
 
 
 def _register(name: str, draw: Callable[[], Figure]) -> None:

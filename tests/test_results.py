@@ -147,11 +147,11 @@ def test_a_folder_will_not_do_for_random_weights_or_some_layers(here, capsys):
 # ---- the results that come with the library
 
 
-def stored() -> list:
+def stored(ending: str = "") -> list:
     """The files that `results.load` could be asked for; other things are stored there too."""
     folder = resources.path("samples").parent / "results"
     pairs = [f"{model}-{dataset}-*" for model in models.MODELS for dataset in data.CLASS_NAMES]
-    return sorted(path for pair in pairs for path in folder.glob(f"{pair}.json"))
+    return sorted(path for pair in pairs for path in folder.glob(f"{pair}{ending}.json"))
 
 
 @pytest.mark.parametrize("path", stored(), ids=lambda path: path.name)
@@ -174,21 +174,32 @@ def test_a_stored_result_is_of_the_stored_weights_and_passed(path):
         assert layer.histogram.sum() + layer.under + layer.over == layer.units
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in stored() if path.stem.endswith("-RM2")], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", stored("-RM2"), ids=lambda path: path.name)
+def test_stored_misses_are_in_proportion_to_the_inverse_of_the_limit(path):
+    """Values have some density at zero, so a hundred times the limit leaves a hundredth beyond."""
+    for name, layer in results.read(path).report.layers.items():
+        beyond = {limit: 1 - layer.share(limit) for limit in (1e-2, 1e-4)}
+        assert 0.9 < 100 * beyond[1e-2] / beyond[1e-4] < 1.1, name
+
+
+@pytest.mark.parametrize("path", stored("-RM2"), ids=lambda path: path.name)
 def test_a_few_images_give_the_stored_share_of_misses(path):
     """Recomputed from hypersurfaces of sample images.
 
-    Another processor adds in another order, with errors of another size: hence a factor of two.
+    Another machine adds in another order, with errors of another size: about twice as large where
+    TensorFlow has no oneDNN. How much larger is counted beyond 0.01 %; the misses of 1 % that the
+    library foretells must have grown as much.
     """
     found = results.read(path)
     model, dataset = found.provenance["model"], found.provenance["dataset"]
     net = al.equivalent(models.build(model, weights=dataset))
     images = models.preprocess(model, data.sample(dataset)[0])[:4]
-    c = net.value(images)
+    values = net.value(images)
     c_hat = [al.verification.reconstruct(net, image, mode="RM2") for image in images]
     for name, layer in found.report.layers.items():
-        both = np.stack([one[name] for one in c_hat])
-        expected = al.verification.expected_misses(c[name].numpy(), both)
-        assert 0.5 < expected / (1 - layer.share()) < 2, name
+        c, both = values[name].numpy(), np.stack([one[name] for one in c_hat])
+        beyond = np.mean(np.abs(al.verification.relative_error(c, both)) > 1e-4)
+        larger = beyond / (1 - layer.share(1e-4))
+        expected = al.verification.expected_misses(c, both) / (1 - layer.share())
+        assert 1 / 1.2 < expected / larger < 1.2, name
+        assert 1 / 4 < larger < 4, name

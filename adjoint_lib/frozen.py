@@ -261,14 +261,49 @@ class Frozen:
     ) -> Iterator[tuple[Layer, Block]]:
         """Stream the hypersurfaces H of all units of these layers (RM2; RM0 for dense layers).
 
+        A layer of few units, such as the class scores, is pulled where that is cheaper.
+
         Yields:
             (layer, block): ``H[block.rows] = block.dense()``, where H has shape
             (d_in, *layer.shape). Rows that are never yielded are zero.
         """
         by_number = {layer.number: layer for layer in (layers or self.net.layers)}
         rows = rows or self.net.rows(frozenset(by_number))
-        for block in self.blocks(by_number, rows):
+        few = [number for number in by_number if self._pulls(number, frozenset(by_number), rows)]
+        for number in few:
+            yield by_number[number], self.pulled(number)
+        rest = by_number.keys() - few
+        for block in self.blocks(rest, rows) if rest else ():
             yield by_number[block.number], block
+
+    def pulled(self, number: int) -> Block:
+        """All rows of J at a node, by one pull for each of its entries: for nodes of few."""
+        shape = self.nodes[number].shape
+        units = tf.eye(math.prod(shape), dtype=self.net.dtype)
+        H_I, H_b = self.pull(number, tf.reshape(units, (-1, *shape)))
+        H = tf.concat([tf.reshape(H_I, (H_I.shape[0], -1)), H_b], 1)
+        rows = np.arange(H.shape[1])
+        return Block(number, rows, tf.reshape(tf.transpose(H), (-1, *shape)))
+
+    def _pulls(self, number: int, wanted: frozenset[int], rows: int) -> bool:
+        """Whether to pull this one of the wanted nodes: by how many entries go through memory.
+
+        A pull of all its units goes through all nodes below; a push that is made for the others
+        anyway goes through those nodes that it alone needs, once for each direction. Maps are
+        pushed: there a push has windows.
+        """
+        shape = self.nodes[number].shape
+        if len(shape) > 1 or shape[0] > rows:
+            return False
+        below = self._on_the_way(frozenset({number}))
+        alone = below - self._on_the_way(wanted - {number})
+        return shape[0] * self._entries(below) < self.reach(number) * self._entries(alone)
+
+    def _on_the_way(self, wanted: frozenset[int]) -> set[int]:
+        return {number for number, _ in self.net.plan(wanted)} if wanted else set()
+
+    def _entries(self, numbers: Iterable[int]) -> int:
+        return sum(math.prod(self.nodes[number].shape) for number in numbers)
 
     @property
     def v(self) -> tuple[tf.Tensor, tf.Tensor]:

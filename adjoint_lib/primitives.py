@@ -478,7 +478,8 @@ class Activation(Primitive):
 
     def push(self, pattern, h, *constants):
         slope, weights = pattern
-        return h * slope + sum(w * c for w, c in zip(weights, constants, strict=True))
+        terms = (w * c for w, c in zip(weights, constants, strict=True))
+        return sum(terms, h * slope)
 
     def pull(self, pattern, g):
         slope, weights = pattern

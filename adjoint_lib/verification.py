@@ -298,23 +298,12 @@ def _reconstruct(
         pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
         yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
         return
-    if all(layer.modes == ("RM0",) for layer in layers):  # few units: pulling them is cheaper
-        for layer in layers:
-            yield layer, _by_pull(frozen, layer)
-        return
-    v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0)
-    v = v.numpy()
+    v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
     totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
-    rows = frozen.net.rows(frozenset(totals), max_bytes)
-    for layer, block in frozen.hypersurfaces(layers, rows):
+    if all(layer.modes == ("RM0",) for layer in layers):  # few units: pulling them is cheaper
+        blocks = ((layer, frozen.pulled(layer.number)) for layer in layers)
+    else:
+        blocks = frozen.hypersurfaces(layers, frozen.net.rows(frozenset(totals), max_bytes))
+    for layer, block in blocks:
         block.weighed(v, totals[layer.number])
     yield from ((layer, totals[layer.number][None]) for layer in layers)
-
-
-def _by_pull(frozen: Frozen, layer: Layer) -> np.ndarray:
-    """c_hat of a dense layer's units through their materialised hypersurfaces."""
-    units = tf.eye(layer.shape[0], dtype=frozen.net.dtype)
-    x, x_b = frozen.v
-    H_I, H_b = frozen.pull(layer.number, units)
-    image = tf.tensordot(tf.reshape(H_I, (layer.shape[0], -1)), tf.reshape(x, (-1,)), 1)
-    return (image + tf.linalg.matvec(H_b, x_b[0])).numpy()[None]

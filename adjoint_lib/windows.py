@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import NamedTuple
 
 import numpy as np
@@ -48,10 +48,12 @@ class Patch:
     def cut(self, maps: tf.Tensor) -> tf.Tensor:
         """The window of other maps (1, H, W, c)."""
         _, h, w, _ = self.values.shape
-        return tf.slice(maps, (0, *self.origin, 0), (1, h, w, maps.shape[-1]))
+        return tf.slice(maps, np.array((0, *self.origin, 0)), np.array((1, h, w, maps.shape[-1])))
 
     def dense(self) -> tf.Tensor:
         """The tangents on whole maps: (n, H, W, c)."""
+        if self.values.shape[1:3] == self.size:
+            return self.values
         rows, columns = self.where
         height, width = self.size
         margins = (rows.start, height - rows.stop), (columns.start, width - columns.stop)
@@ -194,23 +196,32 @@ def _(primitive: p.Conv, pattern, inputs):
 def _(primitive: p.AveragePool, pattern, inputs):
     (patch,) = inputs
     through = passage(patch, primitive.window, primitive.strides, primitive.padding)
-    if through is None:
+    if through is None or len(set(primitive.strides)) > 1:
         return None
-    values = tf.pad(through.trimmed(patch.values), through.padding)
-    found = through.patch(tf.nn.avg_pool2d(values, primitive.window, primitive.strides, "VALID"))
-    weights = found.cut(_weights(primitive, patch.size, values.dtype))
-    return replace(found, values=found.values * weights)
+    values = through.trimmed(patch.values)
+    sums = tf.raw_ops.DepthwiseConv2dNative(  # its strides must be equal
+        input=values,
+        filter=tf.ones((*primitive.window, values.shape[-1], 1), values.dtype),
+        strides=(1, *primitive.strides, 1),
+        padding="EXPLICIT",
+        explicit_paddings=[zeros for pair in through.padding for zeros in pair],
+    )
+    weights = _weights(primitive.window, primitive.strides, primitive.padding, patch.size)
+    found = through.patch(sums)
+    return replace(found, values=sums * found.cut(tf.constant(weights, values.dtype)))
 
 
-def _weights(primitive: p.AveragePool, size: tuple[int, int], dtype: tf.DType) -> tf.Tensor:
-    """Window size over how many entries of the window lie inside the map: (1, H, W, 1)."""
+@lru_cache
+def _weights(
+    window: tuple[int, int], strides: tuple[int, int], padding: str, size: tuple[int, int]
+) -> np.ndarray:
+    """One over how many entries of a pooling window lie inside the map: (1, H, W, 1)."""
     counts = []
-    for length, taps, stride in zip(size, primitive.window, primitive.strides, strict=True):
-        before, outputs = padding_of(length, taps, stride, primitive.padding)
+    for length, taps, stride in zip(size, window, strides, strict=True):
+        before, outputs = padding_of(length, taps, stride, padding)
         first = np.arange(outputs) * stride - before
         counts.append(np.minimum(first + taps, length) - np.maximum(first, 0))
-    weights = math.prod(primitive.window) / np.outer(*counts)
-    return tf.constant(weights[None, :, :, None], dtype)
+    return (1 / np.outer(*counts))[None, :, :, None]
 
 
 @push.register

@@ -26,8 +26,8 @@ def flops(network: Network) -> dict[str, float]:
     """Floating-point operations of the convolutions and products of one pass.
 
     "pushed" is counted from the blocks that the engine yields, window by window; a window that has
-    grown to nearly its whole map counts as the map, so this may be up to a tenth too many. "dense"
-    is what all directions on whole maps would take.
+    grown to nearly its whole map counts as the map, so this may be up to a tenth too many; a layer
+    that is pulled counts as if it were pushed. "dense" is what all directions on whole maps take.
     """
     net, _ = equivalent(network)
     pushed = 0.0

@@ -76,15 +76,19 @@ def test_every_unit_is_within_the_rigorous_bound(method, dtype):
         assert all(layer.within[-1] == layer.units for layer in found.layers.values())
 
 
-def test_a_wrong_push_is_found_out(monkeypatch):
-    """Here, one that forgets the leak."""
-    honest = primitives.Activation.push
+def test_a_wrong_reading_is_found_out(monkeypatch):
+    """Here, pushes and pulls that forget the leak."""
 
-    def forgetful(self, pattern, h, *constants):
-        slope, weights = pattern
-        return honest(self, (tf.cast(slope > 0.5, slope.dtype), weights), h, *constants)
+    def forgetful(honest):
+        def reading(self, pattern, *tangents):
+            slope, weights = pattern
+            return honest(self, (tf.cast(slope > 0.5, slope.dtype), weights), *tangents)
 
-    monkeypatch.setattr(primitives.Activation, "push", forgetful)
+        return reading
+
+    for name in ("push", "pull"):
+        honest = getattr(primitives.Activation, name)
+        monkeypatch.setattr(primitives.Activation, name, forgetful(honest))
     for method in ("hypersurface", "tangent"):
         found = al.verify(SINGLE, IMAGES[:1], method=method)
         assert not found.layers["out"].passed and not found.passed

@@ -103,6 +103,35 @@ def test_a_window_is_no_larger_than_the_receptive_field():
     assert where[5] == (slice(1, 8), slice(1, 8))
 
 
+def test_few_scores_are_pulled_to_the_same_hypersurfaces(monkeypatch):
+    """The maps below them are needed by nothing else; with room for three rows they are pushed."""
+
+    def build():
+        x = keras.Input((8, 8, 2))
+        h = L.ReLU()(L.Conv2D(6, 3, padding="same", name="maps")(x))
+        return keras.Model(x, L.Dense(4, name="scores")(L.GlobalAveragePooling2D()(h)))
+
+    net = al.equivalent(random_model(build))
+    frozen = net.freeze(np.random.default_rng(0).normal(size=net.input_shape))
+    pulled, honest = [], type(frozen).pulled
+
+    def watched(self, number):
+        pulled.append(number)
+        return honest(self, number)
+
+    monkeypatch.setattr(type(frozen), "pulled", watched)
+    found = []
+    for rows in (64, 3):
+        H = {layer.name: np.zeros((net.d_in, *layer.shape)) for layer in net.layers}
+        for layer, block in frozen.hypersurfaces(rows=rows):
+            H[layer.name][block.rows] += block.dense()
+        found.append(H)
+    assert pulled == [net.layer("scores").number]
+    for name, H in found[0].items():
+        assert H.any()
+        np.testing.assert_allclose(H, found[1][name], atol=1e-14)
+
+
 def test_a_small_budget_makes_small_tiles():
     assert len(list(windows.tiles((8, 8, 3), rows=192))) == 9
     assert len(list(windows.tiles((8, 8, 3), rows=12))) == 16

@@ -12,6 +12,7 @@ from adjoint_lib import models
 from adjoint_lib.augmentation import AUGMENTATIONS
 from adjoint_lib.errors import InputError
 from adjoint_lib.evaluation import Accuracy, Scorer, accuracy
+from adjoint_lib.orthogonal import Muon
 from adjoint_lib.recipes import IMAGE_SIZE, Recipe
 from adjoint_lib.training_twin import training_twin
 
@@ -45,9 +46,7 @@ class Learner:
             )
         with self.strategy.scope():
             self.model = models.build(name, classes=classes, final_activation=False, seed=seed)
-            self.optimizer = keras.optimizers.SGD(
-                0.0, momentum=recipe.momentum, nesterov=recipe.momentum > 0, name="sgd"
-            )
+            self.optimizer = _optimizer(recipe)
             self.optimizer.build(self.model.trainable_variables)
         self._scorer = Scorer(self.model, name)
 
@@ -132,6 +131,13 @@ class Learner:
 
 def _copy(variable: keras.Variable) -> np.ndarray:
     return np.array(variable.value.numpy())
+
+
+def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
+    options = {"learning_rate": 0.0, "momentum": recipe.momentum, "name": "sgd"}
+    if recipe.kernel_rate is None:
+        return keras.optimizers.SGD(nesterov=recipe.momentum > 0, **options)
+    return Muon(recipe.kernel_rate, **options)
 
 
 def _penalty(variables: list[keras.Variable], recipe: Recipe) -> tf.Tensor:

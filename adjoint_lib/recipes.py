@@ -33,6 +33,8 @@ class Recipe:
     sizes: resolution of the training images as (first epoch, pixels a side); all of these networks
         end in global pooling, so the same weights serve any size.
     norm_momentum: of the running statistics in batch normalisation; None leaves the model's own.
+    kernel_rate: None: kernels are learned as all else. A number: those of convolutions by steps of
+        ``orthogonal.Muon``, at so many times the learning rate.
     validate_every: epochs between two looks at the validation images; the last epoch always has
         one.
     """
@@ -48,6 +50,7 @@ class Recipe:
     augmentation: str
     sizes: tuple[tuple[float, int], ...] = ((0, IMAGE_SIZE),)
     norm_momentum: float | None = None
+    kernel_rate: float | None = None
     validate_every: int = 2
 
     def learning_rate(self, position: float) -> float:
@@ -86,20 +89,16 @@ def recipe(name: str, model: str, dataset: str) -> Recipe:
 
 
 def _fast(model: str, dataset: str) -> Recipe:
-    """One cycle of Nesterov's gradient descent, half of it on small images.
+    """One cycle: the rate climbs to its peak over a quarter of the run and falls to 0 in a line.
 
-    Each ingredient and what it is there for; none has been measured against a run without it:
-
-    - one cycle: the rate climbs to its peak over a quarter of the run and falls to 0 in a line;
-      the peak suits batch normalisation and batches of 128;
-    - weight decay 5e-4 on kernels;
-    - random crop from the image, reflected by 4 pixels, and flip;
-    - the first half of the epochs at 24x24 pixels, at 0.56 of the cost: the large learning rates
-      of that half would wash out fine detail anyway;
-    - running statistics with momentum 0.99: they average 100 batches instead of 10, so validation
-      and the final network depend less on the last few batches.
+    All have momentum, weight decay on kernels, crop and flip, and small images first, while large
+    learning rates would wash out fine detail anyway. Running statistics average 100 batches instead
+    of 10, so validation and the final network depend less on the last few.
     """
-    epochs = 60
+    return _FAST[model]
+
+
+def _one_cycle(epochs: int, **options) -> Recipe:
     return Recipe(
         name="fast",
         epochs=epochs,
@@ -110,9 +109,18 @@ def _fast(model: str, dataset: str) -> Recipe:
         l1=0.0,
         l2=5e-4,
         augmentation="crop-flip",
-        sizes=((0, 24), (epochs / 2, IMAGE_SIZE)),
         norm_momentum=0.99,
+        **options,
     )
+
+
+# Orthogonal steps: VGG7 on CIFAR-10 in 5 epochs of 16x16 pixels came to 79.5 % of the validation
+# images with them (kernel_rate 0.1; 77.8 % with 0.25) and to 75.8 % without.
+_FAST = {
+    "vgg7": _one_cycle(60, sizes=((0, 24), (30, IMAGE_SIZE))),
+    "resnet20": _one_cycle(20, sizes=((0, 16), (8, 24), (15, IMAGE_SIZE)), kernel_rate=0.1),
+    "resnet20-fixup": _one_cycle(60, sizes=((0, 24), (30, IMAGE_SIZE))),
+}
 
 
 def _paper(model: str, dataset: str) -> Recipe:

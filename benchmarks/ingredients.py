@@ -25,13 +25,16 @@ def variants(fast: Recipe) -> dict[str, Recipe]:
     """The recipe, and the recipe without each of its ingredients, for about the same time."""
     cost = sum((fast.size(epoch) / IMAGE_SIZE) ** 2 for epoch in range(fast.epochs))
     large = replace(fast, sizes=((0, IMAGE_SIZE),))
-    return {
+    found = {
         "fast": fast,
         "all images at 32 pixels": large.stretched(round(cost)),
         "running statistics over 10 batches": replace(fast, norm_momentum=None),
         "no weight decay": replace(fast, l2=0.0),
         "no momentum": replace(fast, momentum=0.0),
     }
+    if fast.kernel_rate is not None:
+        found["no orthogonal steps"] = replace(fast, kernel_rate=None)
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -466,18 +466,21 @@ def test_bad_options_are_refused(arguments, capsys):
 # ---- the ingredients of the fast recipe
 
 
-def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays():
+@pytest.mark.parametrize("model", ["vgg7", "resnet20"])
+def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model):
     from dataclasses import asdict
 
     from adjoint_lib.recipes import recipe
     from benchmarks.ingredients import variants
 
-    fast, *others = variants(recipe("fast", "vgg7", "cifar10").stretched(10)).values()
+    fast, *others = variants(recipe("fast", model, "cifar10").stretched(10)).values()
     cost = [sum((r.size(e) / 32) ** 2 for e in range(r.epochs)) for r in (fast, *others)]
     np.testing.assert_allclose(cost, cost[0], rtol=0.06)
     changed = [{k for k, v in asdict(fast).items() if asdict(o)[k] != v} for o in others]
     assert {"sizes", "epochs", "rates"} in changed
     assert {frozenset(c) for c in changed if len(c) == 1} == {
-        frozenset({name}) for name in ("norm_momentum", "l2", "momentum")
+        frozenset({name})
+        for name in ("norm_momentum", "l2", "momentum", "kernel_rate")
+        if getattr(fast, name) is not None
     }
-    assert len(changed) == 4
+    assert len(changed) == (4 if model == "vgg7" else 5)

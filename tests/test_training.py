@@ -33,8 +33,9 @@ from adjoint_lib import (
 )
 from adjoint_lib.errors import AdjointError, DataError, InputError
 from adjoint_lib.learner import Learner
+from adjoint_lib.orthogonal import orthogonal
 from adjoint_lib.recipes import Recipe, recipe
-from adjoint_lib.training_twin import training_twin
+from adjoint_lib.training_twin import convolve, training_twin
 from adjoint_lib.weights import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -240,25 +241,35 @@ def trained_once(network, model, images) -> list[np.ndarray]:
 
 
 def test_the_twin_in_training_is_the_model_in_training(pixels):
-    """As Keras's own training mode, which is computed in float64: in float32 it is less exact."""
-    images = pixels[:32].astype(np.float32) / 255
+    """As Keras's own training mode, computed in float64, on inputs that leave no sign in doubt."""
+    images = tf.image.resize(pixels[:4], (8, 8)).numpy() / 255
     model = models.randomise(models.vgg7(final_activation=False), seed=1)
     weights = model.get_weights()
-    found = trained_once(training_twin(model, 32), model, images)
+    found = trained_once(training_twin(model, 8), model, images)
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("float64")
     try:
         exact = models.vgg7(final_activation=False)
-        exact.set_weights(weights)
-        expected = trained_once(exact, exact, images.astype(np.float64))
     finally:
         keras.config.set_dtype_policy(before)
+    exact.set_weights(weights)
+    small = keras.Input((8, 8, 3), dtype="float64")
+    small = keras.models.clone_model(exact, input_tensors=small, clone_function=lambda layer: layer)
+    images = images.astype(np.float64)
+    values = images
+    for layer in exact.layers[1:]:
+        if layer.name.startswith("relu"):
+            assert np.abs(values).min() > 1e-5  # float32 computes them to about 1e-6
+        values = layer(values, training=True)
+    exact.set_weights(weights)
+    expected = trained_once(small, exact, images)
     assert len(found) == 1 + (6 * 3 + 1) + 6 * 2
+    for index, count in enumerate((256, 256, 64, 64, 16, 16)):  # values in a channel
+        statistic, old = -11 + 2 * index, 0.9 * weights[5 * index + 4]
+        expected[statistic] = old + (expected[statistic] - old) * count / (count - 1)
+        assert np.abs(expected[statistic] - weights[5 * index + 4]).max() > 0.01
     for one, other in zip(found, expected, strict=True):
-        # The running variances differ by n / (n - 1), with n = 32 * 8 * 8 or more.
-        np.testing.assert_allclose(one, other, atol=2e-3 * np.abs(other).max())
-    means = found[-12::2]
-    assert all((mean != old).any() for mean, old in zip(means, weights[3::5], strict=False))
+        np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(other).max())
 
 
 @pytest.mark.parametrize("name", models.MODELS)
@@ -300,6 +311,76 @@ def test_a_step_is_gradient_descent_on_cross_entropy_and_penalties(pixels):
         np.testing.assert_allclose(new[variable.path], old - 0.1 * step, atol=1e-4 * scale + 1e-7)
 
 
+@pytest.mark.parametrize("shape", [(130, 9, 7, 5), (3, 8, 8, 4)])
+def test_the_gradients_of_a_convolution_are_convolutions(shape):
+    """More and fewer images than are taken at a time; a kernel that is not square."""
+    rng = np.random.default_rng(0)
+    inputs, kernel = (tf.constant(rng.normal(size=s)) for s in (shape, (3, 5, shape[-1], 6)))
+    found = []
+    for convolution in (convolve, lambda x, w: tf.nn.conv2d(x, w, 1, "SAME")):
+        with tf.GradientTape() as tape:
+            tape.watch([inputs, kernel])
+            outputs = convolution(inputs, kernel)
+            total = tf.reduce_sum(tf.sin(outputs))
+        found.append([outputs, *tape.gradient(total, [inputs, kernel])])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-11)
+
+
+def near_one(value: np.ndarray) -> np.ndarray:
+    """What orthogonal steps make of singular values: Muon's quintic, four times."""
+    for _ in range(4):
+        value = 3.4445 * value - 4.7750 * value**3 + 2.0315 * value**5
+    return value
+
+
+def orthogonal_by_svd(kernel: np.ndarray) -> np.ndarray:
+    left, values, right = np.linalg.svd(kernel.reshape(-1, kernel.shape[-1]), full_matrices=False)
+    values = near_one(values / np.linalg.norm(values))
+    return ((left * values) @ right).reshape(kernel.shape)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 32, 32), (3, 3, 3, 32), (1, 1, 8, 4), (3, 3, 96, 96)])
+def test_orthogonal_keeps_singular_vectors_and_evens_out_singular_values(shape):
+    kernel = np.random.default_rng(0).normal(size=shape)
+    found = orthogonal(tf.constant(kernel)).numpy()
+    np.testing.assert_allclose(found, orthogonal_by_svd(kernel), atol=1e-6)
+    values = np.linalg.svd(found.reshape(-1, shape[-1]), compute_uv=False)
+    assert values.min() > 0.6 and values.max() < 1.3
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+def test_two_steps_of_muon(pixels, momentum):
+    """Re-derived with a plain tape and a singular value decomposition; all but kernels as ever."""
+    turned = tiny(kernel_rate=0.5, momentum=momentum, l2=0.0, batch=16)
+    ordinary = replace(turned, kernel_rate=None)
+    inputs = tf.constant(pixels[:16], tf.float32) / 255
+    labels = np.arange(16) % 10
+    learner, other = Learner("vgg7", 10, turned, seed=3), Learner("vgg7", 10, ordinary, seed=3)
+    mean = 0.0
+    for rate in (0.1, 0.02):
+        old = learner.weights()
+        with tf.GradientTape() as tape:
+            outputs = learner.model(inputs, training=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
+            loss = tf.reduce_mean(losses)
+        (kernel,) = (v for v in learner.model.trainable_variables if v.path == "conv3/kernel")
+        gradient = tape.gradient(loss, kernel.value).numpy().astype(np.float64)
+        learner.set_weights(old)
+        learner.update(inputs, labels, rate)
+        mean = momentum * mean + gradient
+        before = old["conv3/kernel"].astype(np.float64)
+        before *= 64**0.5 / np.linalg.norm(before)
+        step = orthogonal_by_svd(gradient + momentum * mean)
+        found = learner.weights()["conv3/kernel"]
+        np.testing.assert_allclose(found, before - 0.5 * rate * step, atol=1e-3 * rate)
+        if rate == 0.1:
+            other.update(inputs, labels, rate)
+            new, same = learner.weights(), other.weights()
+            changed = {key for key in new if not np.allclose(new[key], same[key], atol=1e-6)}
+            assert changed == {f"conv{index}/kernel" for index in range(6)}
+
+
 def test_the_inputs_of_fixup_are_normalised(pixels):
     still = np.array([[0.9, 0.5, 0.5]], np.float32)  # no flip, no shift
     for name in ("vgg7", "resnet20-fixup"):
@@ -332,10 +413,18 @@ for key in one:
     np.testing.assert_allclose(one[key], two[key], atol=1e-5, err_msg=key)
 assert sum((one[key] != moved[key]).any() for key in one) > 20
 learner = Learner("vgg7", 10, tiny(batch=16), 0, strategy)   # batch normalisation, too
-before = learner.weights()["bn5/moving_mean"]
+before = learner.weights()
 learner.update(tf.constant(images[0]), labels[0], 0.1)
-assert (learner.weights()["bn5/moving_mean"] != before).any()
+assert (learner.weights()["bn5/moving_mean"] != before["bn5/moving_mean"]).any()
 learner.set_state(learner.state())
+twice = tf.repeat(images[0, :8], 2, axis=0), np.repeat(labels[0, :8], 2)  # the same to each device
+turned = [Learner("vgg7", 10, tiny(batch=16, kernel_rate=0.1), 0, s) for s in (None, strategy)]
+for each in turned:
+    each.update(*twice, 0.1)
+one, two = (each.weights() for each in turned)
+for key in one:
+    np.testing.assert_allclose(one[key], two[key], atol=1e-3, err_msg=key)
+assert all((one[key] != before[key]).any() for key in one if "kernel" in key)
 try:
     Learner("vgg7", 10, tiny(batch=15), 0, strategy)
 except ValueError as error:

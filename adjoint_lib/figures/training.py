@@ -101,6 +101,31 @@ def live_curve(losses: Sequence[float] | None = None) -> Figure:
     return drawing
 
 
+@figure("orthogonal-step")
+def orthogonal_step(rounds: Sequence[Sequence[float]] | None = None) -> Figure:
+    """Singular values of a gradient, and of the orthogonal step it becomes, round by round.
+
+    Args:
+        rounds: singular values, largest first: of the gradient, then after each round; by default
+            of a gradient whose values fall by a factor of three.
+    """
+    if rounds is None:
+        from adjoint_lib.orthogonal import QUINTIC, ROUNDS
+
+        values = 0.3 ** np.arange(6)
+        rounds = [values / np.linalg.norm(values)]
+        for _ in range(ROUNDS):
+            rounds.append(sum(a * rounds[-1] ** n for a, n in zip(QUINTIC, (1, 3, 5), strict=True)))
+    drawing, ax = plt.subplots(figsize=(WIDTH, 2.8))
+    ax.axhspan(0.68, 1.21, color=GREY, alpha=0.25, lw=0)
+    for index, values in enumerate(np.transpose([np.sort(each)[::-1] for each in rounds])):
+        ax.plot(values, "o-", color=CYCLE[index % len(CYCLE)], ms=4, label=f"value {index + 1}")
+    ax.set(xlabel="rounds", ylabel="singular value", yscale="log")
+    ax.set_xticks(range(len(rounds)), ["gradient", *map(str, range(1, len(rounds)))])
+    ax.legend(fontsize=9, ncols=2, loc="lower right")
+    return drawing
+
+
 @figure("starved-gradient")
 def starved_gradient(
     scores: Sequence[float] = (1.2, -0.4, 0.3, -1.1, 0.8, -0.7), label: int = 1

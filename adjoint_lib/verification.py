@@ -304,6 +304,7 @@ def _reconstruct(
         blocks = ((layer, frozen.pulled(layer.number)) for layer in layers)
     else:
         blocks = frozen.hypersurfaces(layers, frozen.net.rows(frozenset(totals), max_bytes))
-    for layer, block in blocks:
-        block.weighed(v, totals[layer.number])
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
+        for layer, block in blocks:
+            block.weighed(v, totals[layer.number])
     yield from ((layer, totals[layer.number][None]) for layer in layers)

@@ -76,6 +76,7 @@ def training_curve(model: str = "vgg7") -> Figure:
         ax.plot(epochs, test, "*", color=VERMILION, ms=13, label="test, once", clip_on=False)
         ax.axhline(paper.accuracy(model, dataset), color=INK, ls="--", lw=1, label="paper, test")
         ax.set(xlabel="epoch", title=NAMES[dataset], ylim=(0, 100))
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.margins(x=0.02)
     axes[0][0].set_ylabel("accuracy (%)")
     handles, labels = axes[0][0].get_legend_handles_labels()

@@ -93,7 +93,8 @@ def _fast(model: str, dataset: str) -> Recipe:
 
     All have momentum, weight decay on kernels, crop and flip, and small images first, while large
     learning rates would wash out fine detail anyway. Running statistics average 100 batches instead
-    of 10, so validation and the final network depend less on the last few.
+    of 10, so validation and the final network depend less on the last few. Of all these, only the
+    orthogonal steps (below) have been measured against a run without them.
     """
     return _FAST[model]
 

@@ -44,8 +44,14 @@ class Learner:
                 f"A batch of {recipe.batch} cannot be shared evenly by "
                 f"{self.strategy.num_replicas_in_sync} devices. Choose a multiple."
             )
+        if recipe.kernel_decay is not None and recipe.kernel_rate is None:
+            raise InputError(
+                f"kernel_decay {recipe.kernel_decay:g} is for kernels learned by orthogonal steps, "
+                "but kernel_rate is None. Give kernel_rate, too, or l2 instead of both."
+            )
         with self.strategy.scope():
             self.model = models.build(name, classes=classes, final_activation=False, seed=seed)
+            _check_norms(self.model, recipe)
             self.optimizer = _optimizer(recipe)
             self.optimizer.build(self.model.trainable_variables)
         self._scorer = Scorer(self.model, name)
@@ -137,12 +143,27 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     options = {"learning_rate": 0.0, "momentum": recipe.momentum, "name": "sgd"}
     if recipe.kernel_rate is None:
         return keras.optimizers.SGD(nesterov=recipe.momentum > 0, **options)
-    return Muon(recipe.kernel_rate, **options)
+    return Muon(recipe.kernel_rate, recipe.kernel_decay, **options)
+
+
+def _check_norms(model: keras.Model, recipe: Recipe) -> None:
+    """Kernels may be held at a fixed norm only where the network does not depend on it."""
+    fixed = recipe.kernel_rate is not None and recipe.kernel_decay is None
+    if fixed and not any(isinstance(x, keras.layers.BatchNormalization) for x in model.layers):
+        raise InputError(
+            f"The recipe holds kernels at a fixed norm (kernel_rate {recipe.kernel_rate:g} without "
+            f"kernel_decay), which needs batch normalisation; '{model.name}' has none. "
+            "Give kernel_decay a number."
+        )
 
 
 def _penalty(variables: list[keras.Variable], recipe: Recipe) -> tf.Tensor:
-    """The recipe's L1 and L2 terms of all kernels."""
-    kernels = [variable.value for variable in variables if variable.name == "kernel"]
+    """The recipe's L1 and L2 terms of all kernels but those that decay otherwise."""
+    kernels = [
+        variable.value
+        for variable in variables
+        if variable.name == "kernel" and (recipe.kernel_decay is None or len(variable.shape) != 4)
+    ]
     total = tf.constant(0.0)
     if recipe.l1:
         total += recipe.l1 * tf.add_n([tf.reduce_sum(tf.abs(kernel)) for kernel in kernels])

@@ -18,17 +18,19 @@ ROUNDS = 4
 
 
 class Muon(keras.optimizers.SGD):
-    """Nesterov's gradient descent, but for convolution kernels of orthogonal steps and fixed norm.
+    """Nesterov's gradient descent, but for convolution kernels, which turn by orthogonal steps.
 
-    A kernel with D outputs is scaled to norm sqrt(D), as D orthonormal columns have it, then moved
-    by ``kernel_rate`` times the learning rate along ``orthogonal`` of Nesterov's mean of its
-    gradients. For networks with batch normalisation after each convolution, which makes them
-    independent of a kernel's norm.
+    A kernel is moved by ``kernel_rate`` times the learning rate along ``orthogonal`` of Nesterov's
+    mean of its gradients. Before that it is scaled:
+
+    kernel_decay None: to norm sqrt(D) for D outputs, as D orthonormal columns have it. For networks
+        with batch normalisation after each convolution, which makes them independent of norms.
+    kernel_decay a number: by 1 - kernel_decay * learning rate, so norms are learned, too.
     """
 
-    def __init__(self, kernel_rate: float, **options):
+    def __init__(self, kernel_rate: float, kernel_decay: float | None = None, **options):
         super().__init__(nesterov=True, **options)
-        self.kernel_rate = kernel_rate
+        self.kernel_rate, self.kernel_decay = kernel_rate, kernel_decay
 
     def update_step(self, gradient, variable, learning_rate):
         if len(variable.shape) != 4:
@@ -38,9 +40,13 @@ class Muon(keras.optimizers.SGD):
             mean = self.momentums[self._get_variable_index(variable)]
             self.assign(mean, self.momentum * mean + gradient)
             gradient += self.momentum * mean
-        kernel = tf.convert_to_tensor(variable)
-        kernel *= kernel.shape[-1] ** 0.5 / tf.norm(kernel)
+        kernel = self._scaled(tf.convert_to_tensor(variable), learning_rate)
         self.assign(variable, kernel - self.kernel_rate * learning_rate * orthogonal(gradient))
+
+    def _scaled(self, kernel: tf.Tensor, learning_rate: tf.Tensor) -> tf.Tensor:
+        if self.kernel_decay is None:
+            return kernel * (kernel.shape[-1] ** 0.5 / tf.norm(kernel))
+        return kernel * (1 - self.kernel_decay * learning_rate)
 
 
 def orthogonal(kernel: tf.Tensor) -> tf.Tensor:

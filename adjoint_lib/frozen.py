@@ -88,12 +88,12 @@ class Frozen:
         self.patterns = patterns
         self.nodes = nodes
 
-    def row(self, index: int) -> Frozen:
-        """The operator of one image of the batch."""
+    def part(self, first: int, stop: int) -> Frozen:
+        """The operators of images first .. stop - 1 of the batch."""
         if self.images.shape[0] == 1:
             return self
-        patterns = map_pattern(lambda p: p[index : index + 1], self.patterns)
-        return Frozen(self.net, self.images[index : index + 1], patterns, self.nodes)
+        patterns = map_pattern(lambda p: p[first:stop], self.patterns)
+        return Frozen(self.net, self.images[first:stop], patterns, self.nodes)
 
     def absolute(self) -> Frozen:
         """The network on absolute values, in float64: its tangent along |v| is the scale A."""
@@ -158,7 +158,8 @@ class Frozen:
 
         Args:
             number: the node whose value g weighs.
-            cotangent: g, shape (n, *shape).
+            cotangent: g, shape (n, *shape); n is a multiple of the number of images, and the rows
+                of each image follow one another.
 
         Returns:
             (n, *input_shape) and (n, d_b): the parts of J* g in the image and in x_b.
@@ -172,9 +173,17 @@ class Frozen:
             if node.primitive is None:
                 found[at] = g
                 continue
-            for i, part in zip(node.inputs, node.primitive.pull(self.patterns[at], g), strict=True):
+            pattern = self._repeated(self.patterns[at], g.shape[0])
+            for i, part in zip(node.inputs, node.primitive.pull(pattern, g), strict=True):
                 cotangents[i] = cotangents[i] + part if i in cotangents else part
         return self._gather(found, tf.shape(cotangent)[0])
+
+    def _repeated(self, pattern: Pattern, rows: int) -> Pattern:
+        """The patterns of several images, each for its share of the rows; one serves them all."""
+        images = self.images.shape[0]
+        if images in (1, rows):
+            return pattern
+        return map_pattern(lambda p: tf.repeat(p, rows // images, axis=0), pattern)
 
     def _gather(self, found: dict[int, tf.Tensor], rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The cotangents of the sources as (image, x_b); a source not reached gets zeros."""
@@ -271,19 +280,23 @@ class Frozen:
         rows = rows or self.net.rows(frozenset(by_number))
         few = [number for number in by_number if self._pulls(number, frozenset(by_number), rows)]
         for number in few:
-            yield by_number[number], self.pulled(number)
+            yield by_number[number], self._pulled_block(number)
         rest = by_number.keys() - few
         for block in self.blocks(rest, rows) if rest else ():
             yield by_number[block.number], block
 
-    def pulled(self, number: int) -> Block:
-        """All rows of J at a node, by one pull for each of its entries: for nodes of few."""
-        shape = self.nodes[number].shape
-        units = tf.eye(math.prod(shape), dtype=self.net.dtype)
-        H_I, H_b = self.pull(number, tf.reshape(units, (-1, *shape)))
+    def pulled(self, number: int, units: slice = slice(None)) -> tf.Tensor:
+        """H of some entries of a node, by one pull for each: (P, units, d_in) for P images."""
+        shape, images = self.nodes[number].shape, self.images.shape[0]
+        chosen = tf.reshape(tf.eye(math.prod(shape), dtype=self.net.dtype)[units], (-1, *shape))
+        H_I, H_b = self.pull(number, tf.tile(chosen, (images, *(1 for _ in shape))))
         H = tf.concat([tf.reshape(H_I, (H_I.shape[0], -1)), H_b], 1)
-        rows = np.arange(H.shape[1])
-        return Block(number, rows, tf.reshape(tf.transpose(H), (-1, *shape)))
+        return tf.reshape(H, (images, chosen.shape[0], -1))
+
+    def _pulled_block(self, number: int) -> Block:
+        """All rows of J at a node of one image."""
+        H = tf.transpose(self.pulled(number)[0])
+        return Block(number, np.arange(H.shape[0]), tf.reshape(H, (-1, *self.nodes[number].shape)))
 
     def _pulls(self, number: int, wanted: frozenset[int], rows: int) -> bool:
         """Whether to pull this one of the wanted nodes: by how many entries go through memory.

@@ -103,7 +103,7 @@ class Hypersurface:
         images, axes, kept = self._select(index)
         count = len(images) * math.prod(len(a) for a in axes)
         self._check_budget(count)
-        each = [self._compute(self.frozen.row(n), axes) for n in images]
+        each = [self._compute(self.frozen.part(n, n + 1), axes) for n in images]
         rows = np.concatenate(each) if len(each) > 1 else each[0]
         return Units(self.net, rows, self.frozen.images.numpy()[images], kept)
 

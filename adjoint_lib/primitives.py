@@ -18,6 +18,7 @@ Parameters are float arrays stored as dataclass fields, so that `cast` (another 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -58,9 +59,14 @@ class Primitive:
         """The same primitive with |parameters|."""
         return self._map_parameters(tf.abs)
 
+    @property
+    def held(self) -> dict[str, Any]:
+        """All its fields by name: what tells it from another primitive of its kind."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def _map_parameters(self, function: Callable) -> Primitive:
-        held = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{n: function(p) for n, p in held.items() if is_float_array(p)})
+        changed = {n: function(p) for n, p in self.held.items() if is_float_array(p)}
+        return replace(self, **changed)
 
 
 def is_float_array(value: object) -> bool:
@@ -123,11 +129,29 @@ class Conv(Kernel):
         return tf.concat([self._convolve(xs, kernel) for xs, kernel in pairs], -1)
 
     def pull(self, pattern, g):
+        if self.groups == 1 and set(self.strides) == {1} and len(self.strides) == 2:
+            return (tf.nn.conv2d(g, *self._turned),)
         kernel = spread(self.kernel, self.dilation)
         if self.groups == 1:
             return (self._transpose(g, kernel),)
         pairs = zip(self._by_group(g), self._by_group(kernel), strict=True)
         return (tf.concat([self._transpose(gs, kernel) for gs, kernel in pairs], -1),)
+
+    @functools.cached_property
+    def _turned(self) -> tuple[tf.Tensor, int, list[tuple[int, int]]]:
+        """Kernel, stride and padding of the adjoint of a convolution in the plane with stride 1.
+
+        That is a convolution too, with the kernel turned around and its channels exchanged, and on
+        a CPU up to twice as fast as TensorFlow's transposed one.
+        """
+        kernel = spread(self.kernel, self.dilation)
+        overlaps = [taps - 1 for taps in kernel.shape[:2]]
+        if self.padding == "SAME":  # its zeros are o // 2 before and o - o // 2 after
+            margins = [(o - o // 2, o // 2) for o in overlaps]
+        else:
+            margins = [(o, o) for o in overlaps]
+        turned = tf.transpose(kernel[::-1, ::-1], (0, 1, 3, 2))
+        return turned, 1, [(0, 0), *margins, (0, 0)]
 
     def _by_group(self, x):
         return tf.split(x, self.groups, axis=-1)

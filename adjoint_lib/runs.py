@@ -114,7 +114,7 @@ def shard_size(plan: Plan) -> int:
     """Images in a shard that takes at most a few minutes, by what is done to each."""
     if plan.method == "tangent":
         return 512
-    return 128 if all(layer.modes == ("RM0",) for layer in plan.layers) else 8
+    return 128 if plan.pulls else 8
 
 
 def default_folder(plan: Plan, images: np.ndarray) -> Path:

@@ -322,7 +322,7 @@ class EquivalentNet:
         """SHA-256 of every node, its wiring and its numbers: what a result was computed from."""
         sha = hashlib.sha256()
         for node in self.graph.nodes:
-            held = {} if node.primitive is None else vars(node.primitive)
+            held = {} if node.primitive is None else node.primitive.held
             if node.source is not None and node.source.values is not None:
                 held = {"values": node.source.values}
             kind = type(node.primitive).__name__

@@ -36,7 +36,7 @@ from adjoint_lib.topology import EquivalentNet, K, Layer, check_k
 
 METHODS = ("hypersurface", "tangent")
 SMALLEST = float(np.finfo(np.float32).tiny)
-TOGETHER = 16  # images in one pass of the tangent method
+TOGETHER = 16  # images that are frozen in one pass, where no unit direction is pushed
 
 
 def verify(
@@ -140,7 +140,12 @@ class Plan:
         The sums of a batch may be rounded in another order than those of one image. For results
         that do not depend on how the images are divided, parts begin at multiples of this.
         """
-        return TOGETHER if self.method == "tangent" else 1
+        return TOGETHER if self.method == "tangent" or self.pulls else 1
+
+    @property
+    def pulls(self) -> bool:
+        """Whether only dense layers are reconstructed: of few units, which are best pulled."""
+        return all(layer.modes == ("RM0",) for layer in self.layers)
 
     def batches(self, images: np.ndarray) -> list[np.ndarray]:
         """The images, so many `together`."""
@@ -170,7 +175,10 @@ class Plan:
         if self.weights_rounded:
             coarse = self._coarse
             frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
-        return _reconstruct(frozen, self.layers, self.method, self.max_bytes)
+        if self.method == "tangent":
+            return _by_tangent(frozen, self.layers)
+        by = _by_pull if self.pulls else _by_push
+        return by(frozen, self.layers, self.max_bytes)
 
     @functools.cached_property
     def _coarse(self) -> EquivalentNet:
@@ -290,21 +298,38 @@ def chosen_layers(
     return sorted(found, key=lambda layer: layer.number)
 
 
-def _reconstruct(
-    frozen: Frozen, layers: Sequence[Layer], method: str, max_bytes: int
-) -> Iterator[tuple[Layer, np.ndarray]]:
-    """c_hat of every unit, layer by layer: (P, *layer.shape)."""
-    if method == "tangent":
-        pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
-        yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
-        return
+Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *layer.shape)
+
+
+def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
+    """<J v, w>: one pass along v."""
+    pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
+    yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
+
+
+def _by_push(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with all of H streamed by its rows, for one image."""
     v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
     totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
-    if all(layer.modes == ("RM0",) for layer in layers):  # few units: pulling them is cheaper
-        blocks = ((layer, frozen.pulled(layer.number)) for layer in layers)
-    else:
-        blocks = frozen.hypersurfaces(layers, frozen.net.rows(frozenset(totals), max_bytes))
+    rows = frozen.net.rows(frozenset(totals), max_bytes)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
-        for layer, block in blocks:
+        for layer, block in frozen.hypersurfaces(layers, rows):
             block.weighed(v, totals[layer.number])
     yield from ((layer, totals[layer.number][None]) for layer in layers)
+
+
+def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with H of every unit pulled: several images at a time if they have few units."""
+    x, x_b = frozen.v
+    v = tf.concat([tf.reshape(x, (x.shape[0], -1)), x_b], 1)
+    for layer in layers:
+        (units,) = layer.shape
+        rows = frozen.net.rows(frozenset([layer.number]), max_bytes)
+        images = max(1, rows // units)
+        found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
+        for i in range(0, len(v), images):
+            some = frozen.part(i, i + images)
+            for j in range(0, units, rows):
+                H = some.pulled(layer.number, slice(j, j + rows))
+                found[i : i + images, j : j + rows] = tf.linalg.matvec(H, v[i : i + images])
+        yield layer, found

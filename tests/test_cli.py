@@ -363,13 +363,13 @@ def test_a_damaged_full_set_is_said_and_left_aside(run, tiny, tmp_path):
 
 
 def test_a_wrong_reconstruction_exits_1_and_names_its_layer(run, tiny, tmp_path, monkeypatch):
-    reconstruct = verification._reconstruct
+    honest = verification.Plan.reconstructed
 
     def wrong_in_fc(*arguments):
-        for layer, found in reconstruct(*arguments):
+        for layer, found in honest(*arguments):
             yield layer, 2 * found if layer.name == "fc" else found
 
-    monkeypatch.setattr(verification, "_reconstruct", wrong_in_fc)
+    monkeypatch.setattr(verification.Plan, "reconstructed", wrong_in_fc)
     output = tmp_path / "report.json"
     code, out, err = run("verify", "--file", tiny, "--output", output)
     assert code == 1

@@ -31,6 +31,9 @@ CASES = {
     "Dense": alone(p.Dense(normal(5, 3)), (5,)),
     "Dense on maps": alone(p.Dense(normal(5, 3)), (2, 3, 5)),
     "Conv": alone(p.Conv(normal(3, 2, 4, 5), (1, 1), "SAME", (1, 1), 1, (5, 7, 4)), (5, 7, 4)),
+    "Conv valid": alone(
+        p.Conv(normal(4, 3, 2, 3), (1, 1), "VALID", (1, 2), 1, (5, 7, 2)), (5, 7, 2)
+    ),
     "Conv strided same": alone(
         p.Conv(normal(3, 3, 2, 3), (2, 2), "SAME", (1, 1), 1, (6, 7, 2)), (6, 7, 2)
     ),

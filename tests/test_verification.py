@@ -99,16 +99,28 @@ def test_a_wrong_reading_is_found_out(monkeypatch):
 def test_a_wrong_value_is_found_out_at_any_depth(monkeypatch, dtype):
     """In deep layers A is so large that even c_hat = 0 is within u A; the second limit sees it."""
     net = al.equivalent(random_model(al.models.resnet20))
-    honest = verification._reconstruct
+    honest = verification.Plan.reconstructed
 
     def nothing(*args):
         return ((layer, 0 * found) for layer, found in honest(*args))
 
-    monkeypatch.setattr(verification, "_reconstruct", nothing)
+    monkeypatch.setattr(verification.Plan, "reconstructed", nothing)
     x = np.random.default_rng(0).random((1, 32, 32, 3))
     found = al.verify(net, x, layers="all", method="tangent", dtype=dtype)
     assert not any(layer.passed for layer in found.layers.values())
     assert found.layers["conv18"].worst < found.layers["conv18"].bound  # by A alone it would pass
+
+
+@pytest.mark.parametrize("budget", [1, 20_000, 2**28])
+def test_dense_layers_are_pulled_alike_in_any_groups_of_images_and_units(budget):
+    """One unit at a time, some, or several images at a time: by the dense H of each image."""
+    plan = verification.Plan.of(NET, mode="RM0", max_bytes=budget)
+    ((layer, found),) = plan.reconstructed(NET.freeze(IMAGES))
+    assert found.shape == (len(IMAGES), *layer.shape)
+    for x, c_hat in zip(IMAGES, found, strict=True):
+        H = np.asarray(NET.hypersurface(x, layer.name))
+        by_hand = np.tensordot(np.concatenate([x.reshape(-1), NET.x_b]), H, 1)
+        np.testing.assert_allclose(c_hat, by_hand, rtol=0, atol=1e-12 * np.abs(by_hand).max())
 
 
 def test_rounding_scale_by_hand():

@@ -115,9 +115,9 @@ def test_few_scores_are_pulled_to_the_same_hypersurfaces(monkeypatch):
     frozen = net.freeze(np.random.default_rng(0).normal(size=net.input_shape))
     pulled, honest = [], type(frozen).pulled
 
-    def watched(self, number):
+    def watched(self, number, *units):
         pulled.append(number)
-        return honest(self, number)
+        return honest(self, number, *units)
 
     monkeypatch.setattr(type(frozen), "pulled", watched)
     found = []

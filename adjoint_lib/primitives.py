@@ -51,6 +51,10 @@ class Primitive:
         """How many rounded operations a product meets on its way through, at most."""
         return 0
 
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
+        """The same for a pull; `shape` is that of the output."""
+        return self.roundings
+
     def cast(self, dtype: tf.DType) -> Primitive:
         """The same primitive with its float parameters as tensors of `dtype`."""
         return self._map_parameters(lambda p: tf.cast(p, dtype))
@@ -111,6 +115,9 @@ class Dense(Kernel):
     def roundings(self):
         return int(self.kernel.shape[0])
 
+    def roundings_back(self, shape):
+        return int(self.kernel.shape[1])
+
 
 @dataclass(frozen=True, eq=False)
 class Conv(Kernel):
@@ -167,6 +174,9 @@ class Conv(Kernel):
     def roundings(self):
         return math.prod(self.kernel.shape[:-1])
 
+    def roundings_back(self, shape):
+        return math.prod(self.kernel.shape[:-2]) * self.kernel.shape[-1] // self.groups
+
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseConv(Kernel):
@@ -198,6 +208,9 @@ class DepthwiseConv(Kernel):
     def roundings(self):
         return math.prod(self.kernel.shape[:2])
 
+    def roundings_back(self, shape):
+        return self.roundings * self.kernel.shape[-1]
+
 
 @dataclass(frozen=True, eq=False)
 class ConvTranspose(Kernel):
@@ -223,6 +236,9 @@ class ConvTranspose(Kernel):
     @property
     def roundings(self):
         return math.prod(self.kernel.shape) // self.kernel.shape[-2]
+
+    def roundings_back(self, shape):
+        return math.prod(self.kernel.shape[:-1])
 
 
 def spread(kernel: tf.Tensor, dilation: tuple[int, ...]) -> tf.Tensor:
@@ -279,6 +295,9 @@ class Sum(Primitive):
     def roundings(self):
         return len(self.shapes)
 
+    def roundings_back(self, shape):
+        return math.prod(shape) // min(math.prod(each) for each in self.shapes)
+
 
 def times(coefficient: float, x: tf.Tensor) -> tf.Tensor:
     """coefficient * x, without touching x where the coefficient is one."""
@@ -328,6 +347,9 @@ class AlongAxis(Primitive):
     @property
     def roundings(self):
         return int(np.count_nonzero(np.asarray(self.matrix), axis=0).max())
+
+    def roundings_back(self, shape):
+        return int(np.count_nonzero(np.asarray(self.matrix), axis=1).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -515,6 +537,9 @@ class Activation(Primitive):
     def roundings(self):
         return 1 + len(self.intercepts[0])
 
+    def roundings_back(self, shape):
+        return math.prod(shape) if self.intercepts[0] else 1
+
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Primitive):
@@ -537,6 +562,9 @@ class MaxPool(Primitive):
 
     def pull(self, pattern, g):
         return (unpick(g, pattern, self.input_shape),)
+
+    def roundings_back(self, shape):
+        return math.prod(self.window) - 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ constant of an activation with intercepts) in x_b, and returns an `EquivalentNet
 
 from __future__ import annotations
 
+import collections
 import difflib
 import functools
 import hashlib
@@ -316,6 +317,24 @@ class EquivalentNet:
             before = max((longest[i] for i in node.inputs), default=0)
             longest.append(before + (0 if node.primitive is None else node.primitive.roundings))
         return longest[layer.number]
+
+    def roundings_back(self, layer: Layer) -> int:
+        """The same when the unit is pulled back to [x; x_b].
+
+        A pull adds the cotangents of all nodes that read a node, one after the other.
+        """
+        longest, readers = {layer.number: 0}, collections.Counter()
+        for number in range(layer.number, -1, -1):
+            node = self.nodes[number]
+            if number not in longest or node.primitive is None:
+                continue
+            adding = max(0, readers[number] - 1)
+            here = longest[number] + adding + node.primitive.roundings_back(node.shape)
+            for i in node.inputs:
+                longest[i] = max(longest.get(i, 0), here)
+                readers[i] += 1
+        sources = [i for i in longest if self.nodes[i].primitive is None]
+        return max(longest[i] + max(0, readers[i] - 1) for i in sources)
 
     @functools.cached_property
     def digest(self) -> str:

@@ -199,12 +199,16 @@ def bound(
 ) -> float:
     """The rigorous limit of |c_hat - c| / (u A).
 
-    c and c_hat are sums of products along paths; each product meets at most n roundings, and the
-    inner product with H at most d_in more. |error| <= gamma A with gamma = m u / (1 - m u) for m
-    roundings. If c_hat has rounded weights, u is that of their format, which dwarfs the rest.
+    c and c_hat are sums of products along paths; each product meets at most n roundings (another
+    number where H may be pulled, as those of dense layers are), and the inner product with H at
+    most d_in more. |error| <= gamma A with gamma = m u / (1 - m u) for m roundings. If c_hat has
+    rounded weights, u is that of their format, which dwarfs the rest.
     """
     n = net.roundings(layer)
-    m = 2 * n + (net.d_in if method == "hypersurface" else 0)
+    m = 2 * n
+    if method == "hypersurface":
+        back = net.roundings_back(layer) if layer.modes == ("RM0",) else 0
+        m = n + max(n, back) + net.d_in
     u = unit_roundoff(net.dtype)
     if weights_rounded is None:
         return m / (1 - m * u)

@@ -226,3 +226,32 @@ def test_roundings_count_the_terms_of_a_sum():
     assert CASES["ConvTranspose"][0].roundings == 3 * 3 * 2
     assert CASES["Dense"][0].roundings == 5
     assert CASES["Mean"][0].roundings == math.prod((3, 4)) + 1
+
+
+def test_roundings_back_count_the_terms_of_a_sum():
+    assert CASES["Conv"][0].roundings_back((5, 7, 5)) == 3 * 2 * 5
+    assert CASES["Conv in groups"][0].roundings_back((3, 3, 6)) == 3 * 3 * 2
+    assert CASES["DepthwiseConv"][0].roundings_back((3, 3, 4)) == 9 * 2
+    assert CASES["ConvTranspose"][0].roundings_back((6, 10, 4)) == 3 * 3 * 4
+    assert CASES["Dense"][0].roundings_back((3,)) == 3
+    assert CASES["Sum"][0].roundings_back((3, 4, 2)) == 3 * 4
+
+
+@cases
+def test_no_sum_has_more_terms_than_roundings_are_counted(name):
+    """The terms are counted in an explicit Jacobian: its rows for a push, its columns for a pull.
+
+    A sum of t products meets t roundings on the way of each; without factors, t - 1.
+    """
+    primitive, point = concrete(name)
+    point = [x[:1] for x in point]
+    pattern = primitive.freeze(*point)
+    shape = primitive.value(*point).shape[1:]
+    units = tf.reshape(tf.eye(math.prod(shape), dtype=tf.float64), (-1, *shape))
+    if pattern is not None:
+        pattern = p.map_pattern(lambda t: tf.repeat(t, len(units), 0), pattern)
+    parts = [np.reshape(g, (len(units), -1)) for g in primitive.pull(pattern, units)]
+    J = np.concatenate(parts, 1) != 0  # (outputs, all inputs)
+    factors = np.abs(np.concatenate(parts, 1))[J] != 1
+    assert primitive.roundings >= J.sum(1).max() - (not factors.any())
+    assert primitive.roundings_back(tuple(shape)) >= J.sum(0).max() - (not factors.any())

@@ -111,6 +111,25 @@ def test_a_wrong_value_is_found_out_at_any_depth(monkeypatch, dtype):
     assert found.layers["conv18"].worst < found.layers["conv18"].bound  # by A alone it would pass
 
 
+def test_roundings_of_a_pull_by_hand():
+    """The longest way back leads through the branch; at its end the shortcut is added."""
+
+    def build():
+        x = keras.Input((5, 5, 2))
+        h = keras.layers.Conv2D(4, 3, padding="same", use_bias=False)(x)
+        branch = keras.layers.ReLU()(keras.layers.Conv2D(4, 3, padding="same")(h))
+        h = keras.layers.GlobalAveragePooling2D()(keras.layers.Add()([h, branch]))
+        return keras.Model(x, keras.layers.Dense(7, use_bias=False, name="out")(h))
+
+    net = al.equivalent(random_model(build))
+    layer = net.layer("out")
+    dense, mean, add, relu, bias, conv, meeting = 7, 5 * 5 + 1, 1, 1, 5 * 5, 3 * 3 * 4, 1
+    back = dense + mean + add + relu + bias + conv + meeting + conv
+    assert net.roundings_back(layer) == back
+    m = net.roundings(layer) + max(net.roundings(layer), back) + net.d_in
+    assert verification.bound(net, layer, "hypersurface") == pytest.approx(m)
+
+
 @pytest.mark.parametrize("budget", [1, 20_000, 2**28])
 def test_dense_layers_are_pulled_alike_in_any_groups_of_images_and_units(budget):
     """One unit at a time, some, or several images at a time: by the dense H of each image."""

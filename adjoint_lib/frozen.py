@@ -176,7 +176,7 @@ class Frozen:
             pattern = self._repeated(self.patterns[at], g.shape[0])
             for i, part in zip(node.inputs, node.primitive.pull(pattern, g), strict=True):
                 cotangents[i] = cotangents[i] + part if i in cotangents else part
-        return self._gather(found, tf.shape(cotangent)[0])
+        return self._gather(found, cotangent.shape[0])
 
     def _repeated(self, pattern: Pattern, rows: int) -> Pattern:
         """The patterns of several images, each for its share of the rows; one serves them all."""
@@ -185,7 +185,7 @@ class Frozen:
             return pattern
         return map_pattern(lambda p: tf.repeat(p, rows // images, axis=0), pattern)
 
-    def _gather(self, found: dict[int, tf.Tensor], rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _gather(self, found: dict[int, tf.Tensor], rows: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The cotangents of the sources as (image, x_b); a source not reached gets zeros."""
         dtype = self.net.dtype
 

@@ -311,7 +311,7 @@ def unbroadcast(g: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor:
     axes = [a + 1 for a in range(rank) if padded[a] == 1 and g.shape[a + 1] != 1]
     if axes:
         g = tf.reduce_sum(g, axes, keepdims=True)
-    return tf.reshape(g, (tf.shape(g)[0], *shape))
+    return g if g.shape[1:] == shape else tf.reshape(g, (-1, *shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -507,10 +507,11 @@ class Activation(Primitive):
         return self.function(h, *constants)
 
     def freeze(self, h, *constants):
-        piece = tf.zeros(tf.shape(h), tf.int32)
-        for row in self.breakpoints:
-            edge = sum(c * t for c, t in zip(row, constants, strict=True))
-            piece += tf.cast(h > edge, tf.int32)
+        edges = (
+            sum(c * t for c, t in zip(row, constants, strict=True)) for row in self.breakpoints
+        )
+        first, *others = (tf.cast(h > edge, tf.int32) for edge in edges)
+        piece = sum(others, first)
         columns = zip(*self.intercepts, strict=True)
         weights = [tf.gather(tf.constant(column, h.dtype), piece) for column in columns]
         return self._slope_of(piece), weights

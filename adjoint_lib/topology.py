@@ -353,8 +353,8 @@ class EquivalentNet:
     def _evaluate(self, images: tf.Tensor, k: float) -> list[tf.Tensor]:
         starts = {IMAGE: k * images}
         for s in self.sources:
-            part = tf.constant(k * self.x_b[s.start : s.stop].reshape(s.shape), self.dtype)
-            starts[s.node] = tf.repeat(part[None], images.shape[0], 0)
+            part = (k * self.x_b[s.slice]).reshape(s.shape)
+            starts[s.node] = tf.constant(np.stack([part] * images.shape[0]), self.dtype)
         return evaluate(self.nodes, starts, len(self.nodes) - 1)
 
 

@@ -2,6 +2,7 @@
 
     al.results.load("vgg7", "cifar10", mode="RM2").report.table()
     al.results.compared("vgg7", "cifar10")        # our percentages beside the paper's
+    al.results.formats("vgg7", "cifar10")         # misses in float32, float64 and bfloat16
 
 A file is a report as `Report.save` writes it, with one more entry, ``provenance``: the command, the
 digests of weights and images, versions, cores and seconds. One file is one run, and its name says
@@ -137,6 +138,37 @@ def compared(model: str, dataset: str) -> Table:
         for layer, theirs in paper.percentages(model, dataset).items()
     ]
     return Table(header, rows)
+
+
+def formats(model: str, dataset: str) -> Table:
+    """How many of a million units miss 1 %, by layer: in float32, in float64, in bfloat16.
+
+    bfloat16: H from weights rounded to it, against the units of the full ones, all in float64. Each
+    column says how many images it is from.
+    """
+    own = materialised(model, dataset)
+    fine = load(model, dataset, dtype="float64").report.layers
+    coarse = load(model, dataset, dtype="float64", weights_rounded="bfloat16").report.layers
+    columns = {
+        "float32": {layer: result.report.layers[layer] for layer, result in own.items()},
+        "float64": fine,
+        "weights in bfloat16": coarse,
+    }
+    header = ["layer"]
+    for name in columns:
+        header += [name, "images"]
+    rows = [
+        [layer, *(cell for found in columns.values() for cell in _misses(found, layer))]
+        for layer in fine
+    ]
+    return Table(header, rows)
+
+
+def _misses(found: dict[str, LayerReport], layer: str) -> list[str]:
+    if layer not in found:
+        return ["", ""]
+    missed = 1e6 * (1 - found[layer].share())
+    return [f"{missed:,.3g}" if missed < 1000 else f"{missed:,.0f}", f"{found[layer].images:,}"]
 
 
 def _cells(results: dict[str, Result], layer: str) -> list[str]:

@@ -130,6 +130,27 @@ def test_ours_stand_beside_the_papers(here):
         results.compared("vgg7", "cifar100")
 
 
+def test_formats_stand_side_by_side(here):
+    """float64 has no miss; those of the rounded weights are counted as `verify` counts them."""
+    with pytest.raises(al.DataError, match="no stored result"):
+        results.formats("vgg7", "cifar10")
+    assert verify(here, "--images", "1", "--mode", "RM0") == 0
+    assert verify(here, "--images", "1", "--dtype", "float64") == 0
+    rounded = ["--dtype", "float64", "--weights-rounded", "bfloat16"]
+    assert verify(here, "--images", "1", *rounded) == 0
+    table = results.formats("vgg7", "cifar10")
+    assert [row[0] for row in table] == ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"]
+    assert all(row[3:5] == ["0", "1"] for row in table)
+    assert table[0][1:3] == ["", ""] and table[-1][2] == "1"
+    net = al.equivalent(models.vgg7(weights=here / "weights" / "vgg7-cifar10.npz"))
+    image = al.data.sample("cifar10")[0][0]
+    c = net.astype("float64").value(image[None])["conv3"].numpy()[0]
+    options = {"dtype": "float64", "weights_rounded": "bfloat16"}
+    c_hat = al.verification.reconstruct(net, image, ["conv3"], **options)["conv3"]
+    share = np.mean(np.abs(al.verification.relative_error(c, c_hat)) > 0.01)
+    assert table[2][5:] == [f"{1e6 * share:,.0f}", "1"] and share > 0.01
+
+
 @pytest.mark.parametrize("model", models.MODELS)
 def test_the_papers_numbers_have_the_names_of_our_layers(model):
     net = al.equivalent(models.build(model))

@@ -335,5 +335,5 @@ def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconst
             some = frozen.part(i, i + images)
             for j in range(0, units, rows):
                 H = some.pulled(layer.number, slice(j, j + rows))
-                found[i : i + images, j : j + rows] = tf.linalg.matvec(H, v[i : i + images])
+                found[i : i + images, j : j + rows] = tf.linalg.matvec(H, v[i : i + images]).numpy()
         yield layer, found

@@ -44,14 +44,9 @@ class Learner:
                 f"A batch of {recipe.batch} cannot be shared evenly by "
                 f"{self.strategy.num_replicas_in_sync} devices. Choose a multiple."
             )
-        if recipe.kernel_decay is not None and recipe.kernel_rate is None:
-            raise InputError(
-                f"kernel_decay {recipe.kernel_decay:g} is for kernels learned by orthogonal steps, "
-                "but kernel_rate is None. Give kernel_rate, too, or l2 instead of both."
-            )
         with self.strategy.scope():
             self.model = models.build(name, classes=classes, final_activation=False, seed=seed)
-            _check_norms(self.model, recipe)
+            _check_orthogonal_steps(self.model, recipe)
             self.optimizer = _optimizer(recipe)
             self.optimizer.build(self.model.trainable_variables)
         self._scorer = Scorer(self.model, name)
@@ -146,12 +141,18 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     return Muon(recipe.kernel_rate, recipe.kernel_decay, **options)
 
 
-def _check_norms(model: keras.Model, recipe: Recipe) -> None:
-    """Kernels may be held at a fixed norm only where the network does not depend on it."""
-    fixed = recipe.kernel_rate is not None and recipe.kernel_decay is None
-    if fixed and not any(isinstance(x, keras.layers.BatchNormalization) for x in model.layers):
+def _check_orthogonal_steps(model: keras.Model, recipe: Recipe) -> None:
+    """A decay is one of orthogonal steps; without it, batch normalisation has to forget norms."""
+    rate, decay = recipe.kernel_rate, recipe.kernel_decay
+    if rate is None and decay is not None:
         raise InputError(
-            f"The recipe holds kernels at a fixed norm (kernel_rate {recipe.kernel_rate:g} without "
+            f"kernel_decay {decay:g} is for kernels learned by orthogonal steps, but kernel_rate "
+            "is None. Give kernel_rate, too, or l2 instead of both."
+        )
+    normalised = any(isinstance(x, keras.layers.BatchNormalization) for x in model.layers)
+    if rate is not None and decay is None and not normalised:
+        raise InputError(
+            f"The recipe holds kernels at a fixed norm (kernel_rate {rate:g} without "
             f"kernel_decay), which needs batch normalisation; '{model.name}' has none. "
             "Give kernel_decay a number."
         )

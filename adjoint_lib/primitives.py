@@ -148,8 +148,7 @@ class Conv(Kernel):
     def _turned(self) -> tuple[tf.Tensor, int, list[tuple[int, int]]]:
         """Kernel, stride and padding of the adjoint of a convolution in the plane with stride 1.
 
-        That is a convolution too, with the kernel turned around and its channels exchanged, and on
-        a CPU up to twice as fast as TensorFlow's transposed one.
+        That is a convolution too, with the kernel turned around and its channels exchanged.
         """
         kernel = spread(self.kernel, self.dilation)
         overlaps = [taps - 1 for taps in kernel.shape[:2]]

@@ -35,7 +35,7 @@ class Recipe:
     norm_momentum: of the running statistics in batch normalisation; None leaves the model's own.
     kernel_rate: None: kernels are learned as all else. A number: those of convolutions by steps of
         ``orthogonal.Muon``, at so many times the learning rate.
-    kernel_decay: of those kernels. None: each keeps its norm, for networks with batch
+    kernel_decay: of those kernels. None: each is held at a fixed norm, for networks with batch
         normalisation. A number: l1 and l2 leave them out; each step takes this number times the
         learning rate, as a share, off them.
     validate_every: epochs between two looks at the validation images; the last epoch always has
@@ -122,9 +122,10 @@ def _one_cycle(epochs: int, **options) -> Recipe:
     )
 
 
+_SMALL_FIRST = ((0, 24), (30, IMAGE_SIZE))
+
 # Orthogonal steps: VGG7 on CIFAR-10 in 5 epochs of 16x16 pixels came to 79.5 % of the validation
 # images with them (kernel_rate 0.1; 77.8 % with 0.25) and to 75.8 % without.
-_SMALL_FIRST = ((0, 24), (30, IMAGE_SIZE))
 _FAST = {
     ("vgg7", "cifar10"): _one_cycle(60, sizes=_SMALL_FIRST),
     ("vgg7", "cifar100"): _one_cycle(60, sizes=_SMALL_FIRST),

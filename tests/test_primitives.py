@@ -248,8 +248,6 @@ def test_no_sum_has_more_terms_than_roundings_are_counted(name):
     pattern = primitive.freeze(*point)
     shape = primitive.value(*point).shape[1:]
     units = tf.reshape(tf.eye(math.prod(shape), dtype=tf.float64), (-1, *shape))
-    if pattern is not None:
-        pattern = p.map_pattern(lambda t: tf.repeat(t, len(units), 0), pattern)
     parts = [np.reshape(g, (len(units), -1)) for g in primitive.pull(pattern, units)]
     J = np.concatenate(parts, 1) != 0  # (outputs, all inputs)
     factors = np.abs(np.concatenate(parts, 1))[J] != 1

@@ -168,6 +168,7 @@ def _facts(plan: Plan, count: int, digest: str, shard: int) -> dict[str, Any]:
         "images": count,
         "images_sha256": digest,
         "shard": shard,
+        "together": plan.together,
         "max_bytes": plan.max_bytes,
         "threads": machine.threads(),
         **{f"version of {name}": versions[name] for name in DECIDING},

@@ -149,6 +149,14 @@ def test_a_folder_of_another_run_is_refused_and_left_as_it_is(key, tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_run_of_other_batches_is_refused(tmp_path, monkeypatch):
+    """Images that go through the network together round otherwise than alone."""
+    run(tmp_path)
+    monkeypatch.setattr(Plan, "together", 2)
+    with pytest.raises(al.InputError, match="together 1 there, 2 now"):
+        run(tmp_path)
+
+
 def test_every_run_has_a_folder_of_its_own():
     found = {str(runs.default_folder(PLAN, IMAGES))}
     for options in OTHERS.values():

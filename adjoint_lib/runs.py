@@ -31,7 +31,7 @@ from tqdm.auto import tqdm
 
 from adjoint_lib import machine
 from adjoint_lib.errors import AdjointError, DataError, InputError
-from adjoint_lib.files import replacing
+from adjoint_lib.files import remove_partials, replacing
 from adjoint_lib.locking import exclusive
 from adjoint_lib.report import FORMAT as REPORT_FORMAT
 from adjoint_lib.report import Report
@@ -190,8 +190,7 @@ class _Folder:
 
     def __init__(self, folder: Path, facts: dict[str, Any]):
         self.folder, self.run = folder, _digest(facts)
-        for leftover in folder.glob("*.partial"):  # of a process that was killed
-            leftover.unlink()
+        remove_partials(folder)
         path = folder / MANIFEST
         if path.exists():
             _compare(path, facts)

@@ -36,6 +36,7 @@ from adjoint_lib import data, models
 from adjoint_lib.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.checkpoint import load_checkpoint, save_checkpoint, write_text
 from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.files import remove_partials
 from adjoint_lib.learner import Learner
 from adjoint_lib.locking import exclusive
 from adjoint_lib.recipes import Recipe
@@ -104,6 +105,7 @@ def train(
     if tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
     with exclusive(folder / ".lock"):
+        remove_partials(folder)
         run = _Run(settings, recipe, folder, checkpoint_seconds, progress)
         run.resume()
         if not run.weights.with_suffix(".json").exists():

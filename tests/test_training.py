@@ -566,6 +566,7 @@ def test_a_run_killed_and_interrupted_ends_as_an_unbroken_one(finished, tmp_path
     """kill -9 in the first epoch, Ctrl-C in the second, then to the end: equal to the bit."""
     code, _ = broken_off(tmp_path, signal.SIGKILL, after=3)
     assert code == -signal.SIGKILL and 3 <= steps_done(tmp_path) < 18
+    (tmp_path / "checkpoint.npz.1.partial").write_bytes(b"as if killed while writing")
     code, messages = broken_off(tmp_path, signal.SIGINT, after=8)
     assert code != 0 and "Stopped and saved" in messages
     assert 8 <= steps_done(tmp_path) < 18 and not (tmp_path / finished.name).exists()

@@ -135,8 +135,12 @@ _FAST = {
     ("resnet20", "cifar100"): _one_cycle(
         28, sizes=((0, 16), (12, 24), (23, IMAGE_SIZE)), kernel_rate=0.1
     ),
-    ("resnet20-fixup", "cifar10"): _one_cycle(60, sizes=_SMALL_FIRST),
-    ("resnet20-fixup", "cifar100"): _one_cycle(60, sizes=_SMALL_FIRST),
+    ("resnet20-fixup", "cifar10"): _one_cycle(
+        22, sizes=((0, 16), (9, 24), (16, IMAGE_SIZE)), kernel_rate=0.1, kernel_decay=5e-3
+    ),
+    ("resnet20-fixup", "cifar100"): _one_cycle(
+        15, sizes=((0, 16), (6, 24), (11, IMAGE_SIZE)), kernel_rate=0.1, kernel_decay=5e-3
+    ),
 }
 
 

@@ -182,6 +182,30 @@ def growing_signals(spreads: Mapping[str, Sequence[float]] | None = None) -> Fig
     return _by_depth(spreads, "residual blocks passed", "spread of the activations")
 
 
+@figure("learned-lengths")
+def learned_lengths(
+    ways: Mapping[str, Sequence[float]] | None = None, balance: float | None = None
+) -> Figure:
+    """The length of a kernel over orthogonal steps with decay, and where the two balance.
+
+    Args:
+        ways: for each start, |w| / sqrt(D) after step 1, 2, 3, ...; by default for random steps of
+            a kernel with six outputs, at the rates of ResNet20-Fixup's recipe.
+        balance: where they should end; by default that of the default ways.
+    """
+    if ways is None or balance is None:
+        ways = {f"from {start:g}": _lengths(start) for start in (0, 0.5, 1)}
+        balance = (0.1**2 * 0.2 / (2 * 0.005)) ** 0.5
+    drawing, ax = plt.subplots(figsize=(WIDTH, 3.0))
+    for (name, values), colour in zip(ways.items(), CYCLE, strict=False):
+        ax.plot(np.arange(1, len(values) + 1), values, color=colour, lw=1.5, label=name)
+    ax.axhline(balance, color=INK, ls="--", lw=1, label="balance")
+    ax.set(xlabel="step", ylabel="length / $\\sqrt{D}$", ylim=(0, None))
+    ax.margins(x=0.02)
+    ax.legend(ncols=4)
+    return drawing
+
+
 def _by_depth(lines: Mapping[str, Sequence[float]], along: str, up: str) -> Figure:
     drawing, ax = plt.subplots(figsize=(WIDTH, 3.0))
     for (name, values), colour, marker in zip(lines.items(), CYCLE, "osD^", strict=False):
@@ -219,6 +243,19 @@ def _spreads(gain: float, blocks: int = 9, width: int = 64) -> list[float]:
         h = np.maximum(h + gain * W2 @ np.maximum(W1 @ h, 0), 0)
         spreads.append(float(h.std()))
     return spreads
+
+
+def _lengths(start: float, steps: int = 3000, outputs: int = 6) -> list[float]:
+    """|w| / sqrt(D) on a way of random orthogonal steps, each after a decay."""
+    rng = np.random.default_rng(0)
+    w = start * np.linalg.qr(rng.normal(size=(54, outputs)))[0]
+    lengths = []
+    for _ in range(steps):
+        step, _ = np.linalg.qr(rng.normal(size=w.shape))
+        step *= rng.choice([-1, 1], outputs)
+        w = (1 - 0.005 * 0.2) * w - 0.1 * 0.2 * step
+        lengths.append(float(np.linalg.norm(w) / np.sqrt(outputs)))
+    return lengths
 
 
 @figure("learned-biases")

@@ -23,6 +23,7 @@ import tensorflow as tf
 from adjoint_lib import windows
 from adjoint_lib.graph import IMAGE, Node
 from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
+from adjoint_lib.side_by_side import side_by_side
 from adjoint_lib.windows import Patch
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
 ROWS = 192  # directions in one push, cotangents in one pull: enough to fill the cores
 SMALL = 16  # biases with fewer entries than this are pushed together with their neighbours
-WORKSPACE = 2**28  # bytes of live tensors that one push or pull may hold
+WORKSPACE = 2**28  # bytes of live tensors for one push (two may run side by side) or pull
 
 
 Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
+Start = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], and their unit directions
 
 
 def evaluate(nodes: list[Node], starts: dict[int, tf.Tensor], until: int) -> list[tf.Tensor]:
@@ -221,44 +223,45 @@ class Frozen:
         }
 
     def blocks(self, wanted: Iterable[int], rows: int) -> Iterator[Block]:
-        """J at the `wanted` nodes, entry by entry: pixels tile by tile, then biases."""
+        """J at the `wanted` nodes, some rows after the other: two pushes run side by side."""
         wanted = frozenset(wanted)
-        shape = self.net.input_shape
-        if len(shape) == 3 and shape[-1] <= rows:
-            yield from self._pixel_blocks(wanted, rows)
-        else:
-            yield from self._dense_blocks(0, math.prod(shape), wanted, rows)
-        yield from self._bias_blocks(wanted, rows)
+        starts = itertools.chain(self._pixels(rows), self._biases(max(wanted), rows))
+        return side_by_side(self._pushed(*some, wanted) for some in starts)
 
-    def _pixel_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
-        """The pixels' part, a tile at a time."""
+    def _pushed(
+        self, entries: np.ndarray, starts: dict[int, Tangent], wanted: frozenset[int]
+    ) -> Iterator[Block]:
+        """J at the wanted nodes along unit directions, those of these entries of [x; x_b]."""
+        for number, tangent in self.push(starts, wanted):
+            if tangent is not None:
+                yield Block(number, entries, tangent)
+
+    def _pixels(self, rows: int) -> Iterator[Start]:
+        """The unit directions of the pixels: of maps by tiles, of anything else one by one."""
         shape = self.net.input_shape
+        if len(shape) != 3 or shape[-1] > rows:
+            yield from self._units(0, math.prod(shape), rows)
+            return
         index = np.arange(math.prod(shape)).reshape(shape)
         for tile in windows.tiles(shape, rows):
-            starts = {IMAGE: windows.seeds(tile, shape, self.net.dtype)}
-            for number, tangent in self.push(starts, wanted):
-                if tangent is not None:
-                    yield Block(number, index[tile].reshape(-1), tangent)
+            seeds = windows.seeds(tile, shape, self.net.dtype)
+            yield index[tile].reshape(-1), {IMAGE: seeds}
 
-    def _bias_blocks(self, wanted: frozenset[int], rows: int) -> Iterator[Block]:
-        """The part of x_b: each source starts at its own layer, small ones go together."""
+    def _biases(self, until: int, rows: int) -> Iterator[Start]:
+        """The unit directions of x_b that can reach a node: by source, small ones together."""
         pixels = math.prod(self.net.input_shape)
-        reached = [s for s in self.net.sources if s.node < max(wanted)]
+        reached = [s for s in self.net.sources if s.node < until]
         start = 0
         for s, following in itertools.zip_longest(reached, reached[1:]):
             if following is None or s.stop - start >= SMALL or following.size >= SMALL:
-                yield from self._dense_blocks(pixels + start, pixels + s.stop, wanted, rows)
+                yield from self._units(pixels + start, pixels + s.stop, rows)
                 start = s.stop
 
-    def _dense_blocks(
-        self, first: int, last: int, wanted: frozenset[int], rows: int
-    ) -> Iterator[Block]:
+    def _units(self, first: int, last: int, rows: int) -> Iterator[Start]:
         """Unit directions first..last-1 of [x; x_b], `rows` at a time."""
         for start in range(first, last, rows):
             stop = min(start + rows, last)
-            for number, tangent in self.push(self.basis(start, stop), wanted):
-                if tangent is not None:
-                    yield Block(number, np.arange(start, stop), tangent)
+            yield np.arange(start, stop), self.basis(start, stop)
 
     def reach(self, number: int) -> int:
         """How many directions of [x; x_b] can reach a node."""

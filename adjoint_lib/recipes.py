@@ -139,7 +139,7 @@ _FAST = {
         22, sizes=((0, 16), (9, 24), (16, IMAGE_SIZE)), kernel_rate=0.1, kernel_decay=5e-3
     ),
     ("resnet20-fixup", "cifar100"): _one_cycle(
-        15, sizes=((0, 16), (6, 24), (11, IMAGE_SIZE)), kernel_rate=0.1, kernel_decay=5e-3
+        14, sizes=((0, 16), (6, 24), (11, IMAGE_SIZE)), kernel_rate=0.1, kernel_decay=5e-3
     ),
 }
 

@@ -1,0 +1,41 @@
+"""Several streams at once, each in a thread, in an order that does not depend on their speed.
+
+TensorFlow's operations use all cores, but not all the time: between them Python runs on one, and
+most are too small, or too bound to memory, to fill several. A second stream fills the gaps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+ABREAST = 2  # streams that run at a time
+_END = object()
+
+
+def side_by_side(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
+    """The items of all streams: in turn one of each of those that run, the first two at first.
+
+    When a stream ends, the next one takes its turns. Each works on its next item only, so what the
+    streams hold in memory is bounded, however slowly the items are taken.
+    """
+    streams = iter(streams)
+    with ThreadPoolExecutor(ABREAST) as pool:
+
+        def turn(stream: Iterator[Item]):
+            return stream, pool.submit(next, stream, _END)
+
+        turns = deque(map(turn, islice(streams, ABREAST)))
+        while turns:
+            stream, promised = turns.popleft()
+            item = promised.result()
+            if item is not _END:
+                turns.append(turn(stream))
+                yield item
+            else:
+                turns.extend(map(turn, islice(streams, 1)))

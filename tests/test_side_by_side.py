@@ -1,0 +1,64 @@
+"""Streams side by side: whose turn it is, what is held, and how they end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from adjoint_lib.side_by_side import ABREAST, side_by_side
+
+
+def letters(word: str, seconds: float = 0.0):
+    for letter in word:
+        time.sleep(seconds)
+        yield letter
+
+
+@pytest.mark.parametrize("slow", [0, 1, 2, None])
+def test_the_order_does_not_depend_on_who_is_slow(slow):
+    words = ["abc", "d", "efgh", "", "ij"]
+    streams = [letters(word, 0.01 * (n == slow)) for n, word in enumerate(words)]
+    assert "".join(side_by_side(streams)) == "adbcefgihj"
+
+
+def test_no_streams_give_nothing():
+    assert list(side_by_side([])) == []
+
+
+def test_two_streams_work_at_the_same_time():
+    meeting = threading.Barrier(ABREAST)
+
+    def stream():
+        meeting.wait(timeout=10)  # for ever, were they to run one after the other
+        yield 1
+
+    assert list(side_by_side([stream(), stream()])) == [1, 1]
+
+
+def test_each_stream_is_at_most_one_item_ahead():
+    made = []
+
+    def stream(name):
+        for n in range(5):
+            made.append((name, n))
+            yield name, n
+
+    found = side_by_side(stream(name) for name in "abcd")
+    assert next(found) == ("a", 0)
+    time.sleep(0.05)
+    assert sorted(made) == [("a", 0), ("a", 1), ("b", 0)]
+    found.close()
+    assert sorted(made) == [("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_an_error_in_a_stream_reaches_the_reader():
+    def failing():
+        yield "one"
+        raise ValueError("no second")
+
+    found = side_by_side([failing(), letters("abc")])
+    assert [next(found), next(found)] == ["one", "a"]
+    with pytest.raises(ValueError, match="no second"):
+        next(found)

@@ -19,3 +19,7 @@ class TooLarge(AdjointError, MemoryError):
 
 class DataError(AdjointError, OSError):
     """A data file is missing, truncated, corrupted or not the file it claims to be."""
+
+
+class DivergedError(AdjointError, ArithmeticError):
+    """A training run's loss is no longer a finite number."""

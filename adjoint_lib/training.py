@@ -35,7 +35,7 @@ from tqdm import tqdm
 from adjoint_lib import data, models
 from adjoint_lib.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.checkpoint import load_checkpoint, save_checkpoint, write_text
-from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.files import remove_partials
 from adjoint_lib.learner import Learner
 from adjoint_lib.locking import exclusive
@@ -267,7 +267,7 @@ class _Run:
         prepared = time.perf_counter()
         loss, correct = self.learner.update(inputs, batch.labels, batch.rate)
         if not math.isfinite(loss):
-            raise AdjointError(
+            raise DivergedError(
                 f"The loss should be a finite number, but is {loss} in epoch {state.epoch}, step "
                 f"{state.step}. Train with a lower learning rate, or another seed."
             )

@@ -11,52 +11,50 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from adjoint_lib import cli
+from adjoint_lib.errors import DivergedError
 from adjoint_lib.files import replacing
 from adjoint_lib.recipes import IMAGE_SIZE, Recipe, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def variants(fast: Recipe) -> dict[str, Recipe]:
-    """The recipe, and the recipe without each of its ingredients, for about the same time."""
+def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
+    """The recipe, and the recipe without each of its ingredients, for about the same time.
+
+    normalised: whether the network has batch normalisation.
+    """
     cost = sum((fast.size(epoch) / IMAGE_SIZE) ** 2 for epoch in range(fast.epochs))
     large = replace(fast, sizes=((0, IMAGE_SIZE),))
+    decay = fast.kernel_decay if fast.kernel_decay is None else 0.0
     found = {
         "fast": fast,
         "all images at 32 pixels": large.stretched(round(cost)),
-        "running statistics over 10 batches": replace(fast, norm_momentum=None),
-        "no weight decay": replace(fast, l2=0.0),
+        "no weight decay": replace(fast, l2=0.0, kernel_decay=decay),
         "no momentum": replace(fast, momentum=0.0),
     }
+    if normalised:
+        found["running statistics over 10 batches"] = replace(fast, norm_momentum=None)
     if fast.kernel_rate is not None:
-        found["no orthogonal steps"] = replace(fast, kernel_rate=None)
+        plain = replace(fast, kernel_rate=None, kernel_decay=None)
+        slower = tuple((epoch, rate / 2) for epoch, rate in fast.rates)
+        found["no orthogonal steps"] = plain
+        found["no orthogonal steps, half the rates"] = replace(plain, rates=slower)
     return found
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     cli.import_tensorflow()
-    from adjoint_lib.training import train
-    from adjoint_lib.weights import provenance
 
     fast = recipe("fast", options.model, options.dataset).stretched(options.epochs)
     found = {}
-    for name, variant in variants(fast).items():
+    for name, variant in variants(fast, options.model != "resnet20-fixup").items():
         folder = options.folder / name.replace(" ", "-")
-        variant = replace(variant, name=name)
-        path = train(options.model, options.dataset, variant, 0, folder, sample=options.sample)
-        record = provenance(path)
-        found[name] = {
-            "epochs": variant.epochs,
-            "validation": record["accuracy"]["validation"],
-            "cpu_seconds": record["time"]["cpu_seconds"],
-            "recipe": record["recipe"],
-            "versions": record["versions"],
-        }
+        found[name] = run(options, replace(variant, name=name), folder)
     print(table(found))
     with replacing(options.output) as file:
         facts = {"model": options.model, "dataset": options.dataset, "seed": 0, "runs": found}
@@ -65,9 +63,31 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def run(options: argparse.Namespace, variant: Recipe, folder: Path) -> dict:
+    """What came of one variant: its accuracy, or that it diverged."""
+    from adjoint_lib.training import train
+    from adjoint_lib.weights import provenance
+
+    try:
+        path = train(options.model, options.dataset, variant, 0, folder, sample=options.sample)
+    except DivergedError as error:
+        return {"epochs": variant.epochs, "diverged": str(error), "recipe": asdict(variant)}
+    record = provenance(path)
+    return {
+        "epochs": variant.epochs,
+        "validation": record["accuracy"]["validation"],
+        "cpu_seconds": record["time"]["cpu_seconds"],
+        "recipe": record["recipe"],
+        "versions": record["versions"],
+    }
+
+
 def table(found: dict[str, dict]) -> str:
     lines = [f"{'':<36}{'epochs':>7}{'CPU minutes':>13}{'validation':>12}{'95 % interval':>20}"]
     for name, run in found.items():
+        if "diverged" in run:
+            lines.append(f"{name:<36}{run['epochs']:>7}   diverged")
+            continue
         low, high = run["validation"]["interval_95"]
         lines.append(
             f"{name:<36}{run['epochs']:>7}{run['cpu_seconds'] / 60:>13.1f}"

@@ -3,6 +3,7 @@ up."""
 
 import importlib
 import json
+from dataclasses import asdict
 from itertools import count
 
 import keras
@@ -12,8 +13,9 @@ import tensorflow as tf
 
 from adjoint_lib import figures, models
 from adjoint_lib.layers import Bias, Multiplier, PadChannels
+from adjoint_lib.recipes import Recipe, recipe
 from benchmarks import __main__ as bench
-from benchmarks import algorithm_1, extras, ours, problem, report, worker
+from benchmarks import algorithm_1, extras, ingredients, ours, problem, report, worker
 from benchmarks import network as networks
 from benchmarks.agreement import TOLERANCE, agreement, in_u, largest
 from benchmarks.contender import CONTENDERS, Piece, sample
@@ -466,21 +468,48 @@ def test_bad_options_are_refused(arguments, capsys):
 # ---- the ingredients of the fast recipe
 
 
-@pytest.mark.parametrize("model", ["vgg7", "resnet20"])
-def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model):
-    from dataclasses import asdict
-
-    from adjoint_lib.recipes import recipe
-    from benchmarks.ingredients import variants
-
-    fast, *others = variants(recipe("fast", model, "cifar10").stretched(10)).values()
+@pytest.mark.parametrize(
+    ("model", "singly"),
+    [
+        ("vgg7", {"norm_momentum", "l2", "momentum"}),
+        ("resnet20", {"norm_momentum", "l2", "momentum", "kernel_rate"}),
+        ("resnet20-fixup", {"momentum"}),
+    ],
+)
+def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model, singly):
+    fast, *others = variants(model)
     cost = [sum((r.size(e) / 32) ** 2 for e in range(r.epochs)) for r in (fast, *others)]
     np.testing.assert_allclose(cost, cost[0], rtol=0.06)
     changed = [{k for k, v in asdict(fast).items() if asdict(o)[k] != v} for o in others]
     assert {"sizes", "epochs", "rates"} in changed
-    assert {frozenset(c) for c in changed if len(c) == 1} == {
-        frozenset({name})
-        for name in ("norm_momentum", "l2", "momentum", "kernel_rate")
-        if getattr(fast, name) is not None
-    }
-    assert len(changed) == (4 if model == "vgg7" else 5)
+    assert {name for names in changed if len(names) == 1 for name in names} == singly
+    if model == "resnet20-fixup":  # where steps and their decay go together
+        assert {"l2", "kernel_decay"} in changed and {"kernel_rate", "kernel_decay"} in changed
+    assert len(changed) == {"vgg7": 4, "resnet20": 6, "resnet20-fixup": 5}[model]
+
+
+@pytest.mark.parametrize("model", ["vgg7", "resnet20", "resnet20-fixup"])
+def test_every_variant_can_be_trained(model):
+    from adjoint_lib.learner import Learner
+
+    for variant in variants(model):
+        Learner(model, 10, variant, seed=0)  # refuses what does not fit together
+
+
+def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
+    from adjoint_lib import training
+    from adjoint_lib.errors import DivergedError
+
+    def train(*_, **__):
+        raise DivergedError("the loss is nan")
+
+    monkeypatch.setattr(training, "train", train)
+    arguments = ["--sample", "--folder", str(tmp_path), "--output", str(tmp_path / "found.json")]
+    assert ingredients.main(arguments) == 0
+    runs = json.loads((tmp_path / "found.json").read_text())["runs"]
+    assert {run["diverged"] for run in runs.values()} == {"the loss is nan"}
+
+
+def variants(model: str) -> list[Recipe]:
+    fast = recipe("fast", model, "cifar10").stretched(10)
+    return list(ingredients.variants(fast, normalised=model != "resnet20-fixup").values())

@@ -31,7 +31,7 @@ from adjoint_lib import (
     topology,
     training,
 )
-from adjoint_lib.errors import AdjointError, DataError, InputError
+from adjoint_lib.errors import DataError, DivergedError, InputError
 from adjoint_lib.learner import Learner
 from adjoint_lib.orthogonal import orthogonal
 from adjoint_lib.recipes import Recipe, recipe
@@ -623,7 +623,7 @@ def test_wrong_arguments_are_refused(tmp_path, arguments, said):
 
 def test_a_diverging_run_says_so_and_keeps_its_last_checkpoint(tmp_path):
     wild = tiny(rates=((0, 0.0), (1, 0.0), (1.01, 1e30), (3, 1e30)), sizes=((0, 8),))
-    with pytest.raises(AdjointError, match="lower learning rate"):
+    with pytest.raises(DivergedError, match="lower learning rate"):
         training.train("vgg7", "cifar10", wild, 0, tmp_path, sample=True, progress=False)
     assert steps_done(tmp_path) == 6
 

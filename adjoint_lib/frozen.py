@@ -35,18 +35,30 @@ WORKSPACE = 2**28  # bytes of live tensors for one push (two may run side by sid
 
 
 Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
+Plan = list[tuple[int, list[int]]]  # nodes, each with those that nothing reads after it
 Start = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], and their unit directions
 
 
-def evaluate(nodes: list[Node], starts: dict[int, tf.Tensor], until: int) -> list[tf.Tensor]:
-    """The value reading: what each node computes from these sources, by TensorFlow's own layers."""
-    values: list[tf.Tensor] = []
-    for number, node in enumerate(nodes[: until + 1]):
-        if node.primitive is None:
-            values.append(starts[number])
-        else:
-            values.append(node.primitive.value(*(values[i] for i in node.inputs)))
-    return values
+def evaluate(
+    nodes: list[Node], starts: dict[int, tf.Tensor], plan: Plan
+) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
+    """The value reading: (node, its inputs, its value) in turn, by TensorFlow's own layers.
+
+    A value is let go when nothing reads it later.
+
+    Args:
+        starts: the values of the sources.
+        plan: which nodes, see `EquivalentNet.plan`.
+    """
+    values: dict[int, tf.Tensor] = {}
+    for number, finished in plan:
+        node = nodes[number]
+        inputs = [values[i] for i in node.inputs]
+        source = node.primitive is None
+        values[number] = starts[number] if source else node.primitive.value(*inputs)
+        yield number, inputs, values[number]
+        for old in finished:
+            del values[old]
 
 
 class Block(NamedTuple):
@@ -328,7 +340,7 @@ class Frozen:
         return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
 
 
-def live_entries(nodes: list[Node], plan: list[tuple[int, list[int]]]) -> int:
+def live_entries(nodes: list[Node], plan: Plan) -> int:
     """The largest number of entries a push holds at once for each row."""
     held, most = 0, 1
     for number, finished in plan:

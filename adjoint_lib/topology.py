@@ -12,7 +12,7 @@ import difflib
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import keras
@@ -25,7 +25,15 @@ from adjoint_lib.frozen import ROWS, WORKSPACE, Frozen, evaluate, itemsize, live
 from adjoint_lib.graph import IMAGE, Graph, Node, Shape
 from adjoint_lib.lowering import lower
 from adjoint_lib.modes import MODES, Hypersurface, mode_of
-from adjoint_lib.primitives import AlongAxis, Conv, ConvTranspose, Dense, DepthwiseConv, Kernel
+from adjoint_lib.primitives import (
+    AlongAxis,
+    Conv,
+    ConvTranspose,
+    Dense,
+    DepthwiseConv,
+    Kernel,
+    Pattern,
+)
 from adjoint_lib.support import precision_of
 from adjoint_lib.tables import Table
 
@@ -145,8 +153,8 @@ class EquivalentNet:
 
     def __call__(self, images: np.ndarray) -> tf.Tensor | list[tf.Tensor]:
         """The model's output (a list if it has several), before any final softmax."""
-        values = self._evaluate(self.check_images(images), 1.0)
-        outputs = [values[o] for o in self.graph.outputs]
+        found = self._values(self.check_images(images), 1.0, self.graph.outputs)
+        outputs = [found[o] for o in self.graph.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
     def value(self, images: np.ndarray, k: float = 1.0) -> dict[str, tf.Tensor]:
@@ -154,8 +162,9 @@ class EquivalentNet:
 
         c is the unit's value before its own bias is added, computed by TensorFlow's own layers.
         """
-        values = self._evaluate(self.check_images(images), check_k(k))
-        return {layer.name: values[layer.number] for layer in self.layers}
+        wanted = [layer.number for layer in self.layers]
+        found = self._values(self.check_images(images), check_k(k), wanted)
+        return {layer.name: found[layer.number] for layer in self.layers}
 
     def tangent(
         self, images: np.ndarray, dx: np.ndarray, dx_b: np.ndarray, k: float = K
@@ -199,11 +208,10 @@ class EquivalentNet:
     def freeze(self, images: np.ndarray, k: float = K) -> Frozen:
         """The network frozen at the pattern of k [x; x_b]: one linear operator J per image."""
         images = self.check_images(images)
-        values = self._evaluate(images, check_k(k))
-        patterns = [
-            None if n.primitive is None else n.primitive.freeze(*(values[i] for i in n.inputs))
-            for n in self.nodes
-        ]
+        patterns: list[Pattern] = [None] * len(self.nodes)
+        for number, inputs, _ in self._evaluate(images, check_k(k), range(len(self.nodes))):
+            primitive = self.nodes[number].primitive
+            patterns[number] = None if primitive is None else primitive.freeze(*inputs)
         return Frozen(self, images, patterns, self.nodes)
 
     def hypersurface(
@@ -350,12 +358,20 @@ class EquivalentNet:
                 sha.update(_bytes_of(name, value))
         return sha.hexdigest()
 
-    def _evaluate(self, images: tf.Tensor, k: float) -> list[tf.Tensor]:
+    def _values(self, images: tf.Tensor, k: float, wanted: Iterable[int]) -> dict[int, tf.Tensor]:
+        """The values of these nodes at k [x; x_b]."""
+        wanted = frozenset(wanted)
+        return {n: value for n, _, value in self._evaluate(images, k, wanted) if n in wanted}
+
+    def _evaluate(
+        self, images: tf.Tensor, k: float, wanted: Iterable[int]
+    ) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
+        """The value reading at k [x; x_b] of all that these nodes depend on, see `evaluate`."""
         starts = {IMAGE: k * images}
         for s in self.sources:
             part = (k * self.x_b[s.slice]).reshape(s.shape)
             starts[s.node] = tf.constant(np.stack([part] * images.shape[0]), self.dtype)
-        return evaluate(self.nodes, starts, len(self.nodes) - 1)
+        return evaluate(self.nodes, starts, self.plan(frozenset(wanted)))
 
 
 def _bytes_of(name: str, value: object) -> bytes:

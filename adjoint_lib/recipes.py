@@ -127,7 +127,7 @@ _SMALL_FIRST = ((0, 24), (30, IMAGE_SIZE))
 # Orthogonal steps: VGG7 on CIFAR-10 in 5 epochs of 16x16 pixels came to 79.5 % of the validation
 # images with them (kernel_rate 0.1; 77.8 % with 0.25) and to 75.8 % without. ResNet20-Fixup in 3
 # such epochs came to 76.6 % (77.1 % with a tenth of the decay); without them, at the same learning
-# rates, its loss was infinite within the first epoch.
+# rates, its loss was no finite number any more before the first epoch ended.
 _FAST = {
     ("vgg7", "cifar10"): _one_cycle(60, sizes=_SMALL_FIRST),
     ("vgg7", "cifar100"): _one_cycle(60, sizes=_SMALL_FIRST),

@@ -23,9 +23,10 @@ class Muon(keras.optimizers.SGD):
     A kernel is moved by ``kernel_rate`` times the learning rate along ``orthogonal`` of Nesterov's
     mean of its gradients. Before that it is scaled:
 
-    kernel_decay None: to norm sqrt(D) for D outputs, as D orthonormal columns have it. For networks
-        with batch normalisation after each convolution, which makes them independent of norms.
-    kernel_decay a number: by 1 - kernel_decay * learning rate, so norms are learned, too.
+    - ``kernel_decay`` None: to norm sqrt(D) for D outputs, as D orthonormal columns have it. For
+      networks with batch normalisation after each convolution, which makes them independent of
+      norms.
+    - ``kernel_decay`` a number: by 1 - kernel_decay * learning rate, so norms are learned, too.
     """
 
     def __init__(self, kernel_rate: float, kernel_decay: float | None = None, **options):

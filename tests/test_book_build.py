@@ -1,7 +1,7 @@
 """The build is strict, its pages need no other host, and its indexes have no empty row.
 
-A book of two small pages is built with the real settings; the whole one is checked by the same tool
-at the end of `make book`.
+A book of two small pages and the library's reference is built with the real settings; the whole one
+is checked by the same tool at the end of `make book`.
 """
 
 import importlib
@@ -94,6 +94,9 @@ def built(tmp_path_factory) -> Path:
         page = json.load(file)
     page["cells"][0]["source"] += "\n\n```{bibliography}\n```\n"
     (folder / "book" / "page.ipynb").write_text(json.dumps(page))
+    shutil.copy(ROOT / "book" / "api.md", folder / "book")  # every docstring of the library
+    with (folder / "_toc.yml").open("a") as file:
+        file.write("  - file: book/api\n")
     run = build(folder)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     return folder / "_build" / "html"

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from adjoint_lib import windows
-from adjoint_lib.graph import IMAGE, Node
+from adjoint_lib.graph import IMAGE, Node, Order
 from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
 from adjoint_lib.side_by_side import side_by_side
 from adjoint_lib.windows import Patch
@@ -35,12 +35,11 @@ WORKSPACE = 2**28  # bytes of live tensors for one push (two may run side by sid
 
 
 Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
-Plan = list[tuple[int, list[int]]]  # nodes, each with those that nothing reads after it
 Start = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], and their unit directions
 
 
 def evaluate(
-    nodes: list[Node], starts: dict[int, tf.Tensor], plan: Plan
+    nodes: list[Node], starts: dict[int, tf.Tensor], plan: Order
 ) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
     """The value reading: (node, its inputs, its value) in turn, by TensorFlow's own layers.
 
@@ -340,7 +339,7 @@ class Frozen:
         return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
 
 
-def live_entries(nodes: list[Node], plan: Plan) -> int:
+def live_entries(nodes: list[Node], plan: Order) -> int:
     """The largest number of entries a push holds at once for each row."""
     held, most = 0, 1
     for number, finished in plan:

@@ -11,6 +11,7 @@ import numpy as np
 from adjoint_lib.primitives import Primitive, Sum
 
 Shape = tuple[int, ...]
+Order = list[tuple[int, list[int]]]  # nodes, each with those that nothing reads after it
 IMAGE = 0  # the image is always the first node
 
 
@@ -102,7 +103,7 @@ class Graph:
         ]
         return Graph(nodes, [renamed[o] for o in self.outputs])
 
-    def plan(self, wanted: frozenset[int]) -> list[tuple[int, list[int]]]:
+    def plan(self, wanted: frozenset[int]) -> Order:
         """The nodes that `wanted` depend on, each with those that nothing reads after it."""
         needed = set(wanted)
         for number in range(max(wanted), -1, -1):

@@ -22,7 +22,7 @@ import tensorflow as tf
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.folding import fold
 from adjoint_lib.frozen import ROWS, WORKSPACE, Frozen, evaluate, itemsize, live_entries
-from adjoint_lib.graph import IMAGE, Graph, Node, Shape
+from adjoint_lib.graph import IMAGE, Graph, Node, Order, Shape
 from adjoint_lib.lowering import lower
 from adjoint_lib.modes import MODES, Hypersurface, mode_of
 from adjoint_lib.primitives import (
@@ -132,7 +132,7 @@ class EquivalentNet:
         values = [graph.nodes[s.node].source.values.reshape(-1) for s in self.sources]
         self.x_b = np.concatenate(values) if values else np.zeros(0)
         self.layers = _layers(graph, self.sources)
-        self._plans: dict[frozenset[int], list[tuple[int, list[int]]]] = {}
+        self._plans: dict[frozenset[int], Order] = {}
         self._casts = {self.dtype: self}
 
     def astype(self, dtype: str | tf.DType) -> EquivalentNet:
@@ -299,7 +299,7 @@ class EquivalentNet:
             raise InputError(f"expected finite images, got {bad} entries that are NaN or infinite.")
         return tf.constant(found, self.dtype)
 
-    def plan(self, wanted: frozenset[int]) -> list[tuple[int, list[int]]]:
+    def plan(self, wanted: frozenset[int]) -> Order:
         """The nodes that `wanted` depend on, each with those that nothing reads after it."""
         if wanted not in self._plans:
             self._plans[wanted] = self.graph.plan(wanted)

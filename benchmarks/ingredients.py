@@ -29,7 +29,7 @@ def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
     """
     cost = sum((fast.size(epoch) / IMAGE_SIZE) ** 2 for epoch in range(fast.epochs))
     large = replace(fast, sizes=((0, IMAGE_SIZE),))
-    decay = fast.kernel_decay if fast.kernel_decay is None else 0.0
+    decay = None if fast.kernel_decay is None else 0.0
     found = {
         "fast": fast,
         "all images at 32 pixels": large.stretched(round(cost)),

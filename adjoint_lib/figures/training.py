@@ -194,8 +194,13 @@ def learned_lengths(
         balance: where they should end; by default that of the default ways.
     """
     if ways is None or balance is None:
-        ways = {f"from {start:g}": _lengths(start) for start in (0, 0.5, 1)}
-        balance = (0.1**2 * 0.2 / (2 * 0.005)) ** 0.5
+        from adjoint_lib.recipes import recipe
+
+        fast = recipe("fast", "resnet20-fixup", "cifar10")
+        rate = max(rate for _, rate in fast.rates)
+        step, share = fast.kernel_rate * rate, fast.kernel_decay * rate
+        ways = {f"from {start:g}": _lengths(start, step, share) for start in (0, 0.5, 1)}
+        balance = step / np.sqrt(2 * share)
     drawing, ax = plt.subplots(figsize=(WIDTH, 3.0))
     for (name, values), colour in zip(ways.items(), CYCLE, strict=False):
         ax.plot(np.arange(1, len(values) + 1), values, color=colour, lw=1.5, label=name)
@@ -245,15 +250,17 @@ def _spreads(gain: float, blocks: int = 9, width: int = 64) -> list[float]:
     return spreads
 
 
-def _lengths(start: float, steps: int = 3000, outputs: int = 6) -> list[float]:
-    """|w| / sqrt(D) on a way of random orthogonal steps, each after a decay."""
+def _lengths(
+    start: float, size: float, share: float, steps: int = 3000, outputs: int = 6
+) -> list[float]:
+    """|w| / sqrt(D) on a way of orthogonal steps of this size, each after a decay by this share."""
     rng = np.random.default_rng(0)
     w = start * np.linalg.qr(rng.normal(size=(54, outputs)))[0]
     lengths = []
     for _ in range(steps):
         step, _ = np.linalg.qr(rng.normal(size=w.shape))
         step *= rng.choice([-1, 1], outputs)
-        w = (1 - 0.005 * 0.2) * w - 0.1 * 0.2 * step
+        w = (1 - share) * w - size * step
         lengths.append(float(np.linalg.norm(w) / np.sqrt(outputs)))
     return lengths
 

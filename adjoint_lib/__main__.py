@@ -270,6 +270,12 @@ def _add_verify(commands) -> None:
         help="also write the report there, with all that made it; a trained --model's goes under "
         "its own name if this is a folder",
     )
+    parser.add_argument(
+        "--onto",
+        metavar="RESULT.json",
+        help="go on from the result of the same verification on fewer images: only those that it "
+        "has not are computed, and the report is of them all",
+    )
     _add_json(parser, "the report")
     parser.set_defaults(command=verification_cli.verify)
 

@@ -234,6 +234,8 @@ class Report:
         try:
             found = json.loads(Path(path).read_text())
             return cls.from_dict(found)
+        except OSError as error:
+            raise InputError(f"{path}: could not be read ({error}). Name a report.") from error
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
             raise InputError(
                 f"{path} is not a report of adjoint_lib (format {FORMAT}): {error!r}. Run the "

@@ -6,7 +6,9 @@
 
 A file is a report as `Report.save` writes it, with one more entry, ``provenance``: the command, the
 digests of weights and images, versions, cores and seconds. One file is one run, and its name says
-which (see `name`). ``python -m adjoint_lib verify ... --output data/results`` writes it there.
+which (see `name`). ``python -m adjoint_lib verify ... --output data/results`` writes it there. One
+that went on from an earlier result (``--onto``) has the earlier one's provenance under
+``continues``; cores, seconds and versions are then those of the images that it added.
 """
 
 from __future__ import annotations

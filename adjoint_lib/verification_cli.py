@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import keras
     import numpy as np
 
+    from adjoint_lib.results import Result
     from adjoint_lib.runs import Compute, Outcome
     from adjoint_lib.verification import Plan
 
@@ -44,17 +45,21 @@ def verify(options: argparse.Namespace) -> bool:
     if options.model:
         images = models.preprocess(options.model, images)
     plan = _plan(options, model, images)
+    before = _before(options, plan, images)
+    rest = images[before.report.images if before else 0 :]
     folder = options.folder
-    if folder is None and len(images) > runs.shard_size(plan):
-        folder = runs.default_folder(plan, images)
+    if folder is None and len(rest) > runs.shard_size(plan):
+        folder = runs.default_folder(plan, rest)
     cli.note(f"verifying {plan.net!r} by the {plan.method} method")
     if folder is not None:
         cli.note(f"shards are kept in {folder}; after any stop the same command goes on")
-    outcome = runs.run(plan, images, folder, _compute(options, model))
-    report = outcome.report
+    outcome = runs.run(plan, rest, folder, _compute(options, model))
+    report = before.report + outcome.report if before else outcome.report
     try:
         if output:
             record = _provenance(options, dataset, weights, origin, plan, images, outcome)
+            if before:
+                record["continues"] = before.provenance
             _save(output, results.Result(report, record))
     finally:  # an unwritable file must not cost the result
         if options.json:
@@ -188,6 +193,31 @@ def _plan(options: argparse.Namespace, model: keras.Model, images: np.ndarray) -
     )
 
 
+def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Result | None:
+    """The result that this run goes on from: of the same plan, on the first of the images."""
+    from adjoint_lib import results, runs
+
+    if options.onto is None:
+        return None
+    found = results.read(options.onto)
+    count = found.report.images
+    if found.report.about != plan.empty().about:
+        problem = "it is of another network, method, precision or choice of layers"
+    elif found.provenance["images"]["sha256"] != runs.images_digest(images[:count]):
+        problem = f"its {count} images are not the first of these {len(images)}"
+    elif count >= len(images):
+        problem = f"it has all {len(images)} images that were asked for"
+    elif count % plan.together:
+        problem = f"it ends at image {count}, amid {plan.together} that are computed together"
+    else:
+        cli.note(f"the first {count} images are in {options.onto}: going on from there")
+        return found
+    raise InputError(
+        f"--onto {options.onto}: expected the result of the same verification on some of the first "
+        f"images, but {problem}. Leave --onto out to compute them all."
+    )
+
+
 def _compute(options: argparse.Namespace, model: keras.Model) -> Compute | None:
     from adjoint_lib import cluster
 
@@ -235,7 +265,7 @@ def _result_name(options: argparse.Namespace, dataset: str) -> str:
     )
 
 
-def _save(path: Path, result: Any) -> None:
+def _save(path: Path, result: Result) -> None:
     from adjoint_lib import results
 
     try:
@@ -256,7 +286,7 @@ def _provenance(
     images: np.ndarray,
     outcome: Outcome,
 ) -> dict[str, Any]:
-    """All that is needed to make the result again, and what it took."""
+    """All that is needed to make the result again, and what its computing took this time."""
     from adjoint_lib import machine, runs
 
     return {

@@ -90,6 +90,52 @@ def test_the_command_of_a_result_gives_the_same_result(here, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out) == found.report.to_dict()
 
 
+def test_a_run_goes_on_from_the_result_of_fewer_images(here, capsys, monkeypatch):
+    """The report is that of one run over all images; what was computed before is not again."""
+    options = ["--method", "tangent", "--mode", "RM0"]
+    assert verify(here, *options, "--images", "40") == 0
+    name = results.name("vgg7", "cifar10", "tangent", "RM0")
+    path = here / "results" / name
+    whole = results.read(path)
+    assert verify(here, *options, "--images", "32") == 0
+    part, computed = results.read(path), []
+    report = al.verification.Plan.report
+
+    def counted(plan, batch):
+        computed.append(len(batch))
+        return report(plan, batch)
+
+    monkeypatch.setattr(al.verification.Plan, "report", counted)
+    assert verify(here, *options, "--images", "40", "--onto", str(path)) == 0
+    assert f"the first 32 images are in {path}" in capsys.readouterr().err
+    assert computed == [8]
+    found = results.read(path)
+    assert found.report == whole.report and found.provenance["continues"] == part.provenance
+    for key in ("command", "images", "weights"):
+        assert found.provenance[key] == whole.provenance[key]
+
+
+def test_a_run_goes_on_from_nothing_else(here, capsys, tmp_path):
+    path = tmp_path / "part.json"
+    fc = ["--method", "tangent", "--mode", "RM0"]
+    assert main(["verify", "--model", "vgg7", *fc, "--images", "24", "--output", str(path)]) == 0
+    capsys.readouterr()
+    for options, problem in (
+        ([*fc, "--images", "40"], "ends at image 24, amid 16 that are computed together"),
+        ([*fc, "--images", "24"], "has all 24 images"),
+        ([*fc, "--images", "40", "--k", "0.5"], "another network, method, precision"),
+        ([*fc, "--images", "40", "--weights", "random"], "another network, method, precision"),
+        ([*fc, "--images", "16"], "its 24 images are not the first of these 16"),
+        (["--method", "tangent", "--images", "40"], "choice of layers"),
+    ):
+        assert main(["verify", "--model", "vgg7", *options, "--onto", str(path)]) == 2
+        err = capsys.readouterr().err
+        assert problem in err and "Leave --onto out" in err
+    for odd, said in ((tmp_path / "none.json", "could not be read"), (tmp_path, "could not be")):
+        assert main(["verify", "--model", "vgg7", *fc, "--onto", str(odd)]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_names_tell_runs_apart():
     assert results.name("vgg7", "cifar10", mode="RM2") == "vgg7-cifar10-hypersurface-RM2.json"
     assert results.name("vgg7", "cifar10", "tangent") == "vgg7-cifar10-tangent.json"

@@ -20,10 +20,13 @@ from adjoint_lib.files import replacing
 from adjoint_lib.recipes import IMAGE_SIZE, Recipe, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
+KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps
 
 
 def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
     """The recipe, and the recipe without each of its ingredients, for about the same time.
+
+    Orthogonal steps are put in where the recipe has none, if the network suits them as they are.
 
     normalised: whether the network has batch normalisation.
     """
@@ -43,6 +46,8 @@ def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
         slower = tuple((epoch, rate / 2) for epoch, rate in fast.rates)
         found["no orthogonal steps"] = plain
         found["no orthogonal steps, half the rates"] = replace(plain, rates=slower)
+    elif normalised:
+        found["orthogonal steps as well"] = replace(fast, kernel_rate=KERNEL_RATE)
     return found
 
 
@@ -52,15 +57,28 @@ def main(arguments: list[str] | None = None) -> int:
 
     fast = recipe("fast", options.model, options.dataset).stretched(options.epochs)
     found = {}
-    for name, variant in variants(fast, options.model != "resnet20-fixup").items():
+    for name, variant in variants(fast, normalised(options.model)).items():
+        cli.note(f"{name}: {variant.epochs} epochs")
         folder = options.folder / name.replace(" ", "-")
         found[name] = run(options, replace(variant, name=name), folder)
     print(table(found))
+    chosen = {name: getattr(options, name) for name in ("model", "dataset", "epochs")}
+    words = [f"--{name} {value}" for name, value in chosen.items()]
+    command = " ".join(["python -m benchmarks.ingredients", *words])
+    facts = {"command": command, **chosen, "seed": 0, "runs": found}
     with replacing(options.output) as file:
-        facts = {"model": options.model, "dataset": options.dataset, "seed": 0, "runs": found}
         file.write(json.dumps(facts, indent=1).encode() + b"\n")
     print(f"Written to {options.output}")
     return 0
+
+
+def normalised(model: str) -> bool:
+    """Whether a network has batch normalisation."""
+    from keras.layers import BatchNormalization
+
+    from adjoint_lib import models
+
+    return any(isinstance(layer, BatchNormalization) for layer in models.build(model).layers)
 
 
 def run(options: argparse.Namespace, variant: Recipe, folder: Path) -> dict:

@@ -471,7 +471,7 @@ def test_bad_options_are_refused(arguments, capsys):
 @pytest.mark.parametrize(
     ("model", "singly"),
     [
-        ("vgg7", {"norm_momentum", "l2", "momentum"}),
+        ("vgg7", {"norm_momentum", "l2", "momentum", "kernel_rate"}),
         ("resnet20", {"norm_momentum", "l2", "momentum", "kernel_rate"}),
         ("resnet20-fixup", {"momentum"}),
     ],
@@ -485,7 +485,7 @@ def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model, singly):
     assert {name for names in changed if len(names) == 1 for name in names} == singly
     if model == "resnet20-fixup":  # where steps and their decay go together
         assert {"l2", "kernel_decay"} in changed and {"kernel_rate", "kernel_decay"} in changed
-    assert len(changed) == {"vgg7": 4, "resnet20": 6, "resnet20-fixup": 5}[model]
+    assert len(changed) == {"vgg7": 5, "resnet20": 6, "resnet20-fixup": 5}[model]
 
 
 @pytest.mark.parametrize("model", ["vgg7", "resnet20", "resnet20-fixup"])
@@ -512,4 +512,9 @@ def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
 
 def variants(model: str) -> list[Recipe]:
     fast = recipe("fast", model, "cifar10").stretched(10)
-    return list(ingredients.variants(fast, normalised=model != "resnet20-fixup").values())
+    return list(ingredients.variants(fast, ingredients.normalised(model)).values())
+
+
+def test_networks_with_batch_normalisation_are_known():
+    assert ingredients.normalised("vgg7") and ingredients.normalised("resnet20")
+    assert not ingredients.normalised("resnet20-fixup")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_lib.figures.networks import is_trained, network, which_weights
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.verified import FEATURE_MAPS
 
 MODELS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
@@ -85,22 +85,16 @@ def _panels(model: str, dataset: str) -> Callable[[], str]:
         count = len(al.paper.percentages(model, dataset))
         if al.results.every_layer(model, dataset):
             return f"{count} panels"
-        weights = which_weights(model, dataset)
-        return f"{count} panels (a sample image, {weights}; full run {LATER})"
+        return f"{count} panels (a sample image; full run {LATER})"
 
     return text
-
-
-def _maps(model: str, dataset: str) -> Callable[[], str]:
-    note = "" if is_trained(model, dataset) else f" (random weights; trained {LATER})"
-    return _said(f"both and their difference{note}")
 
 
 @functools.cache
 def _sample_report(model: str, dataset: str):
     net, images = network(model, dataset)
     report = al.verify(net, images[:2], method="tangent", progress=False)
-    return report, f" (2 sample images, {which_weights(model, dataset)}; full run {LATER})"
+    return report, f" (2 sample images; full run {LATER})"
 
 
 def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
@@ -113,9 +107,7 @@ def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
 
 def _our_accuracy(model: str, dataset: str) -> Callable[[], str]:
     def text() -> str:
-        found = al.models.trained(model).get(dataset)
-        if found is None:
-            return f"{LATER}, with the trained weights"
+        found = al.models.trained(model)[dataset]
         accuracy, epochs = found["accuracy"]["test"]["value"], found["recipe"]["epochs"]
         return f"{100 * accuracy:.1f} % after {epochs} epochs"
 
@@ -189,7 +181,7 @@ ROWS: list[Row] = [
             f"Feature maps: {MODELS[m]} {layer} on {DATASETS[d]}",
             "14-feature-maps",
             _said("original and reconstructed look the same"),
-            _maps(m, d),
+            _said("both and their difference"),
             _figure(f"feature-maps-{m}-{d}"),
         )
         for (m, d), layer in FEATURE_MAPS.items()

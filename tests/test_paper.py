@@ -34,9 +34,7 @@ def test_unknown_network():
 
 @pytest.mark.parametrize(("model", "dataset"), PAIRS)
 def test_trained_weights_reach_the_papers_accuracy(model, dataset):
-    record = models.trained(model).get(dataset)
-    if record is None:
-        pytest.skip(f"no trained weights of {model} for {dataset} yet")
+    record = models.trained(model)[dataset]
     assert 100 * record["accuracy"]["test"]["value"] >= paper.accuracy(model, dataset)
 
 

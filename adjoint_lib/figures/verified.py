@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_lib.figures.networks import network, which_weights
+from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREY, INK, SIGNED, SMALL, WIDTH
 
@@ -212,7 +212,7 @@ def _verified(model: str, dataset: str) -> tuple[dict[str, LayerReport], str]:
         return layers, f"{' and '.join(f'{n:,}' for n in images)} test images"
     net, images = network(model, dataset)
     report = verify(net, images[:1], progress=False)
-    return report.layers, f"one sample image, {which_weights(model, dataset)}"
+    return report.layers, "one sample image"
 
 
 def _register(name: str, draw: Callable[[], Figure]) -> None:

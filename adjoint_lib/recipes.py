@@ -7,12 +7,15 @@ its schedules are read from the paper's table.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from adjoint_lib import paper
+from adjoint_lib import paper, resources
 from adjoint_lib.errors import InputError
+from adjoint_lib.tables import Table
 
 IMAGE_SIZE = 32
 
@@ -93,6 +96,23 @@ def recipe(name: str, model: str, dataset: str) -> Recipe:
     if name not in _RECIPES:
         raise InputError(f"No recipe is called {name!r}; there are {', '.join(_RECIPES)}.")
     return _RECIPES[name](model, dataset)
+
+
+def ingredients(path: Path | None = None) -> Table:
+    """What each ingredient of the fast recipe is worth: short runs with it and without it.
+
+    path: of a result of ``python -m benchmarks.ingredients``; by default the one of VGG7 that comes
+        with the library.
+    """
+    path = path or resources.path("results/ingredients-vgg7.json")
+    rows = []
+    for name, run in json.loads(path.read_text())["runs"].items():
+        found = "diverged"
+        if "validation" in run:
+            low, high = (100 * end for end in run["validation"]["interval_95"])
+            found = f"{100 * run['validation']['value']:.1f} % ({low:.1f} to {high:.1f})"
+        rows.append([name, str(run["epochs"]), found])
+    return Table(["recipe", "epochs", "validation images (95 % interval)"], rows)
 
 
 def _fast(model: str, dataset: str) -> Recipe:

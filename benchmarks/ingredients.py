@@ -17,7 +17,7 @@ from pathlib import Path
 from adjoint_lib import cli
 from adjoint_lib.errors import DivergedError
 from adjoint_lib.files import replacing
-from adjoint_lib.recipes import IMAGE_SIZE, Recipe, recipe
+from adjoint_lib.recipes import IMAGE_SIZE, Recipe, ingredients, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps
@@ -61,14 +61,15 @@ def main(arguments: list[str] | None = None) -> int:
         cli.note(f"{name}: {variant.epochs} epochs")
         folder = options.folder / name.replace(" ", "-")
         found[name] = run(options, replace(variant, name=name), folder)
-    print(table(found))
     chosen = {name: getattr(options, name) for name in ("model", "dataset", "epochs")}
     words = [f"--{name} {value}" for name, value in chosen.items()]
     command = " ".join(["python -m benchmarks.ingredients", *words])
     facts = {"command": command, **chosen, "seed": 0, "runs": found}
-    with replacing(options.output) as file:
+    output = options.output or ROOT / "data" / "results" / f"ingredients-{options.model}.json"
+    with replacing(output) as file:
         file.write(json.dumps(facts, indent=1).encode() + b"\n")
-    print(f"Written to {options.output}")
+    print(ingredients(output))
+    cli.note(f"result: {output}")
     return 0
 
 
@@ -100,20 +101,6 @@ def run(options: argparse.Namespace, variant: Recipe, folder: Path) -> dict:
     }
 
 
-def table(found: dict[str, dict]) -> str:
-    lines = [f"{'':<36}{'epochs':>7}{'CPU minutes':>13}{'validation':>12}{'95 % interval':>20}"]
-    for name, run in found.items():
-        if "diverged" in run:
-            lines.append(f"{name:<36}{run['epochs']:>7}   diverged")
-            continue
-        low, high = run["validation"]["interval_95"]
-        lines.append(
-            f"{name:<36}{run['epochs']:>7}{run['cpu_seconds'] / 60:>13.1f}"
-            f"{run['validation']['value']:>12.2%}{f'{low:.2%} to {high:.2%}':>20}"
-        )
-    return "\n".join(lines)
-
-
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ingredients",
@@ -125,8 +112,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10, help="of the recipe (default: 10)")
     parser.add_argument("--folder", type=Path, default=Path("runs/ingredients"), help="of the runs")
     parser.add_argument("--sample", action="store_true", help="the embedded images, to try it out")
-    output = ROOT / "data" / "results" / "ingredients.json"
-    parser.add_argument("--output", type=Path, default=output, help="a JSON file")
+    parser.add_argument(
+        "--output", type=Path, help="a JSON file (default: data/results/ingredients-MODEL.json)"
+    )
     return parser.parse_args(arguments)
 
 

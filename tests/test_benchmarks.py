@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from adjoint_lib import figures, models
+from adjoint_lib import figures, models, recipes, resources
+from adjoint_lib.intervals import wilson
 from adjoint_lib.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.recipes import Recipe, recipe
 from benchmarks import __main__ as bench
@@ -513,6 +514,20 @@ def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
 def variants(model: str) -> list[Recipe]:
     fast = recipe("fast", model, "cifar10").stretched(10)
     return list(ingredients.variants(fast, ingredients.normalised(model)).values())
+
+
+def test_the_stored_comparison_is_of_the_recipe_as_it_is_now():
+    found = json.loads(resources.path("results/ingredients-vgg7.json").read_text())
+    fast = recipe("fast", found["model"], found["dataset"]).stretched(found["epochs"])
+    planned = ingredients.variants(fast, normalised=True)
+    assert list(found["runs"]) == list(planned)
+    for name, run in found["runs"].items():
+        expected = json.loads(json.dumps(asdict(planned[name]))) | {"name": name}
+        assert run["recipe"] == expected and run["epochs"] == expected["epochs"]
+        right = run["validation"]
+        assert right["count"] == 5000 and right["value"] == right["correct"] / right["count"]
+        assert right["interval_95"] == pytest.approx(wilson(right["value"], 5000), abs=1e-5)
+    assert [row[0] for row in recipes.ingredients()] == list(planned)
 
 
 def test_networks_with_batch_normalisation_are_known():

@@ -87,6 +87,7 @@ def unit_range(images: tf.Tensor) -> tf.Tensor:
 
 
 AUGMENTATIONS = {
+    "none": Augmentation(numbers=0, apply=lambda images, _: unit_range(images)),
     "crop-flip": Augmentation(numbers=3, apply=crop_and_flip),
     "paper": Augmentation(numbers=6, apply=paper),
 }

@@ -105,7 +105,7 @@ class Learner:
         recipe, strategy = self.recipe, self.strategy
         variables = self.model.trainable_variables
         with strategy.scope():
-            twin = training_twin(self.model, size, recipe.norm_momentum)
+            twin = training_twin(self.model, size)
 
         def one_device(inputs, labels):
             context = tf.distribute.get_replica_context()

@@ -258,9 +258,9 @@ def _conv(x, index: int, filters: int, initialiser, stride: int = 1):
 
 
 def _batch_norm(x, index: int):
-    """Epsilon is TensorFlow's default, as the paper says; with momentum 0.9 the running statistics
-    follow the last ten or so batches, which also suits short trainings."""
-    return keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-3, name=f"bn{index}")(x)
+    """Epsilon is TensorFlow's default, as the paper says. So is the momentum of the running
+    statistics, which it does not state: they follow the last hundred or so batches."""
+    return keras.layers.BatchNormalization(momentum=0.99, epsilon=1e-3, name=f"bn{index}")(x)
 
 
 def _leaky(x, index: int):

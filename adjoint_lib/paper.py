@@ -7,6 +7,7 @@ import functools
 
 from adjoint_lib import resources
 from adjoint_lib.errors import InputError
+from adjoint_lib.intervals import in_percent
 from adjoint_lib.tables import Table
 
 
@@ -48,11 +49,10 @@ def accuracies(model: str) -> Table:
     rows = []
     for dataset, record in trained(model).items():
         ours, theirs = record["accuracy"]["test"], training(model, dataset)
-        low, high = (100 * end for end in ours["interval_95"])
         rows.append(
             [
                 dataset,
-                f"{100 * ours['value']:.1f} % ({low:.1f} to {high:.1f})",
+                in_percent(ours["value"], ours["count"]),
                 str(record["recipe"]["epochs"]),
                 f"{accuracy(model, dataset):.1f} %",
                 theirs["total_epochs"],

@@ -15,6 +15,7 @@ import numpy as np
 
 from adjoint_lib import paper, resources
 from adjoint_lib.errors import InputError
+from adjoint_lib.intervals import in_percent
 from adjoint_lib.tables import Table
 
 IMAGE_SIZE = 32
@@ -35,7 +36,6 @@ class Recipe:
     augmentation: a name in ``augmentation.AUGMENTATIONS``.
     sizes: resolution of the training images as (first epoch, pixels a side); all of these networks
         end in global pooling, so the same weights serve any size.
-    norm_momentum: of the running statistics in batch normalisation; None leaves the model's own.
     kernel_rate: None: kernels are learned as all else. A number: those of convolutions by steps of
         ``orthogonal.Muon``, at so many times the learning rate.
     kernel_decay: of those kernels. None: each is held at a fixed norm, for networks with batch
@@ -55,7 +55,6 @@ class Recipe:
     l2: float
     augmentation: str
     sizes: tuple[tuple[int, int], ...] = ((0, IMAGE_SIZE),)
-    norm_momentum: float | None = None
     kernel_rate: float | None = None
     kernel_decay: float | None = None
     validate_every: int = 2
@@ -98,21 +97,55 @@ def recipe(name: str, model: str, dataset: str) -> Recipe:
     return _RECIPES[name](model, dataset)
 
 
+def recorded(record: dict) -> Recipe:
+    """The recipe that a record holds as plain numbers and text.
+
+    Records of earlier versions also name the momentum of batch normalisation's running statistics,
+    which was an option then. It is the models' own now.
+    """
+    fields = {name: value for name, value in record.items() if name != "norm_momentum"}
+    for name in ("rates", "sizes"):
+        fields[name] = tuple(map(tuple, fields[name]))
+    return Recipe(**fields)
+
+
 def ingredients(path: Path | None = None) -> Table:
     """What each ingredient of the fast recipe is worth: short runs with it and without it.
+
+    The validation images of all seeds count together; what the recipe gains over a variant is told
+    for each seed, in percentage points.
 
     path: of a result of ``python -m benchmarks.ingredients``; by default the one of VGG7 that comes
         with the library.
     """
     path = path or resources.path("results/ingredients-vgg7.json")
-    rows = []
-    for name, run in json.loads(path.read_text())["runs"].items():
-        found = "diverged"
-        if "validation" in run:
-            low, high = (100 * end for end in run["validation"]["interval_95"])
-            found = f"{100 * run['validation']['value']:.1f} % ({low:.1f} to {high:.1f})"
-        rows.append([name, str(run["epochs"]), found])
-    return Table(["recipe", "epochs", "validation images (95 % interval)"], rows)
+    variants: dict[str, list[dict]] = {}
+    for run in json.loads(path.read_text())["runs"]:
+        variants.setdefault(run["recipe"]["name"], []).append(run)
+    rows = [
+        [name, str(runs[0]["recipe"]["epochs"]), _together(runs), _gains(variants["fast"], runs)]
+        for name, runs in variants.items()
+    ]
+    return Table(["recipe", "epochs", "validation images (95 % interval)", "fast gains"], rows)
+
+
+def _together(runs: list[dict]) -> str:
+    """The accuracy of one variant on the validation images of all its seeds."""
+    if any("diverged" in run for run in runs):
+        return "diverged"
+    correct, count = (sum(run["validation"][key] for run in runs) for key in ("correct", "count"))
+    return in_percent(correct / count, count)
+
+
+def _gains(fast: list[dict], runs: list[dict]) -> str:
+    """By how many percentage points the recipe is ahead of another, seed by seed."""
+    if runs is fast:
+        return ""
+    ours, theirs = (
+        {run["seed"]: 100 * run["validation"]["value"] for run in each if "validation" in run}
+        for each in (fast, runs)
+    )
+    return ", ".join(f"{ours[seed] - theirs[seed]:+.1f}" for seed in ours if seed in theirs)
 
 
 def _fast(model: str, dataset: str) -> Recipe:
@@ -139,7 +172,6 @@ def _one_cycle(epochs: int, **options) -> Recipe:
         l1=0.0,
         l2=5e-4,
         augmentation="crop-flip",
-        norm_momentum=0.99,
         **options,
     )
 

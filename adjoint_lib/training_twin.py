@@ -12,19 +12,17 @@ import keras
 import tensorflow as tf
 
 
-def training_twin(model: keras.Model, size: int, norm_momentum: float | None = None) -> keras.Model:
+def training_twin(model: keras.Model, size: int) -> keras.Model:
     """``model`` for images of ``size`` x ``size`` pixels, in training mode, on the same weights.
 
     A training step of the twin is one of ``model``: its weights are ``model``'s variables and its
     batch normalisation updates ``model``'s running statistics. For float32 functional models whose
     weights do not depend on the image size, with batch normalisation (if any) over the last axis.
-
-    norm_momentum: of the running statistics; None takes each layer's own.
     """
 
     def shared(layer):
         if isinstance(layer, keras.layers.BatchNormalization):
-            return _FusedNorm(layer, norm_momentum or layer.momentum)
+            return _FusedNorm(layer)
         if _gradient_is_convolution(layer) and not tf.config.list_physical_devices("GPU"):
             return _Convolution(layer)
         return layer
@@ -40,9 +38,9 @@ class _FusedNorm(keras.layers.Layer):
     variance: a factor n / (n - 1), with n the number of values in a channel, thousands here.
     """
 
-    def __init__(self, norm: keras.layers.BatchNormalization, momentum: float):
+    def __init__(self, norm: keras.layers.BatchNormalization):
         super().__init__(name=f"{norm.name}_fused")
-        self.norm, self.momentum = norm, momentum
+        self.norm = norm
 
     def call(self, inputs, training=None, mask=None):
         unused = tf.zeros((0,))
@@ -60,7 +58,8 @@ class _FusedNorm(keras.layers.Layer):
         return outputs
 
     def _follow(self, running: keras.Variable, batch: tf.Tensor) -> None:
-        running.assign(running * self.momentum + batch * (1 - self.momentum))
+        momentum = self.norm.momentum
+        running.assign(running * momentum + batch * (1 - momentum))
 
     def compute_output_shape(self, input_shape):
         return input_shape

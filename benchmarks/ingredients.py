@@ -1,23 +1,25 @@
 """What each ingredient of the fast recipe is worth: short training runs with it and without it.
 
-    python -m benchmarks.ingredients --model vgg7 --epochs 10
+    python -m benchmarks.ingredients --model vgg7 --epochs 10 --seeds 3
 
 Runs are compared by their validation accuracy, never by test images, and what costs less time gets
 as much of it: without small images there are fewer epochs. Each run can be stopped and goes on with
-the same command; the result is written when all have ended.
+the same command. The result is written after each; what it holds already is not run again, so more
+seeds, or some more of one variant, can be added to it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from adjoint_lib import cli
-from adjoint_lib.errors import DivergedError
+from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.files import replacing
-from adjoint_lib.recipes import IMAGE_SIZE, Recipe, ingredients, recipe
+from adjoint_lib.recipes import IMAGE_SIZE, Recipe, ingredients, recipe, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps
@@ -38,9 +40,8 @@ def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
         "all images at 32 pixels": large.stretched(round(cost)),
         "no weight decay": replace(fast, l2=0.0, kernel_decay=decay),
         "no momentum": replace(fast, momentum=0.0),
+        "no crop, no flip": replace(fast, augmentation="none"),
     }
-    if normalised:
-        found["running statistics over 10 batches"] = replace(fast, norm_momentum=None)
     if fast.kernel_rate is not None:
         plain = replace(fast, kernel_rate=None, kernel_decay=None)
         slower = tuple((epoch, rate / 2) for epoch, rate in fast.rates)
@@ -48,7 +49,7 @@ def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
         found["no orthogonal steps, half the rates"] = replace(plain, rates=slower)
     elif normalised:
         found["orthogonal steps as well"] = replace(fast, kernel_rate=KERNEL_RATE)
-    return found
+    return {name: replace(variant, name=name) for name, variant in found.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,21 +57,54 @@ def main(arguments: list[str] | None = None) -> int:
     cli.import_tensorflow()
 
     fast = recipe("fast", options.model, options.dataset).stretched(options.epochs)
-    found = {}
-    for name, variant in variants(fast, normalised(options.model)).items():
-        cli.note(f"{name}: {variant.epochs} epochs")
-        folder = options.folder / name.replace(" ", "-")
-        found[name] = run(options, replace(variant, name=name), folder)
-    chosen = {name: getattr(options, name) for name in ("model", "dataset", "epochs")}
-    words = [f"--{name} {value}" for name, value in chosen.items()]
-    command = " ".join(["python -m benchmarks.ingredients", *words])
-    facts = {"command": command, **chosen, "seed": 0, "runs": found}
+    planned = variants(fast, normalised(options.model))
+    for name in options.variants or ():
+        if name not in planned:
+            raise InputError(f"No variant is called {name!r}; there are {', '.join(planned)}.")
     output = options.output or ROOT / "data" / "results" / f"ingredients-{options.model}.json"
-    with replacing(output) as file:
-        file.write(json.dumps(facts, indent=1).encode() + b"\n")
+    chosen = {name: getattr(options, name) for name in ("model", "dataset", "epochs")}
+    found = stored(output, chosen, planned)
+    for name, seed in itertools.product(options.variants or planned, range(options.seeds)):
+        if (name, seed) in found:
+            cli.note(f"{name}, seed {seed}: in {output} already")
+            continue
+        cli.note(f"{name}, seed {seed}: {planned[name].epochs} epochs")
+        folder = options.folder / f"{name.replace(' ', '-')}-{seed}"
+        found[name, seed] = run(options, planned[name], seed, folder)
+        save(output, chosen, planned, found)
     print(ingredients(output))
     cli.note(f"result: {output}")
     return 0
+
+
+Found = dict[tuple[str, int], dict]  # what came of a variant with a seed
+
+
+def stored(path: Path, chosen: dict, planned: dict[str, Recipe]) -> Found:
+    """What a result holds already; it must be of the same network, data set, epochs and recipes."""
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text())
+    there = {name: content.get(name) for name in chosen}
+    found = {(run["recipe"]["name"], run["seed"]): run for run in content["runs"]}
+    same = all(recorded(run["recipe"]) == planned.get(name) for (name, _), run in found.items())
+    if there != chosen or not same:
+        raise InputError(
+            f"{path} holds runs of {there} or of other recipes, expected {chosen}. Name another "
+            "file for these, or remove that."
+        )
+    return found
+
+
+def save(path: Path, chosen: dict, planned: dict[str, Recipe], found: Found) -> None:
+    """Write the runs, in the order of the plan and of their seeds."""
+    names = list(planned)
+    runs = [found[key] for key in sorted(found, key=lambda key: (names.index(key[0]), key[1]))]
+    words = [f"--{name} {value}" for name, value in chosen.items()]
+    command = " ".join(["python -m benchmarks.ingredients", *words])
+    with replacing(path) as file:
+        content = {"command": command, **chosen, "runs": runs}
+        file.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
 def normalised(model: str) -> bool:
@@ -82,21 +116,21 @@ def normalised(model: str) -> bool:
     return any(isinstance(layer, BatchNormalization) for layer in models.build(model).layers)
 
 
-def run(options: argparse.Namespace, variant: Recipe, folder: Path) -> dict:
+def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -> dict:
     """What came of one variant: its accuracy, or that it diverged."""
     from adjoint_lib.training import train
     from adjoint_lib.weights import provenance
 
+    facts = {"seed": seed, "recipe": asdict(variant)}
     try:
-        path = train(options.model, options.dataset, variant, 0, folder, sample=options.sample)
+        path = train(options.model, options.dataset, variant, seed, folder, sample=options.sample)
     except DivergedError as error:
-        return {"epochs": variant.epochs, "diverged": str(error), "recipe": asdict(variant)}
+        return {**facts, "diverged": str(error)}
     record = provenance(path)
     return {
-        "epochs": variant.epochs,
+        **facts,
         "validation": record["accuracy"]["validation"],
         "cpu_seconds": record["time"]["cpu_seconds"],
-        "recipe": record["recipe"],
         "versions": record["versions"],
     }
 
@@ -110,6 +144,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", default="vgg7")
     parser.add_argument("--dataset", default="cifar10")
     parser.add_argument("--epochs", type=int, default=10, help="of the recipe (default: 10)")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 (default: 1)")
+    parser.add_argument("--variants", nargs="+", help="only these, by name (default: all)")
     parser.add_argument("--folder", type=Path, default=Path("runs/ingredients"), help="of the runs")
     parser.add_argument("--sample", action="store_true", help="the embedded images, to try it out")
     parser.add_argument(
@@ -119,4 +155,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except InputError as error:
+        raise SystemExit(f"error: {error}") from None

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from adjoint_lib import figures, models, recipes, resources
+from adjoint_lib import figures, models, recipes, resources, timings
+from adjoint_lib.errors import InputError
 from adjoint_lib.intervals import wilson
 from adjoint_lib.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.recipes import Recipe, recipe
@@ -350,6 +351,37 @@ def test_the_figure_draws_every_contender_and_the_growth():
     assert "power 1.6" in grown.get_legend().get_texts()[0].get_text()
 
 
+def test_the_tables_say_who_is_how_many_times_ahead_and_why_not_more():
+    def entry(seconds):
+        return {
+            "seconds": seconds,
+            "peak_mb": dict.fromkeys(seconds, 1200),
+            "flop": {
+                "dense": 6e11,
+                "pushed": 3e11,
+                "gflop_per_second": 150.0,
+                "share_of_convolution_rate": 0.75,
+            },
+        }
+
+    found = {
+        "resnet20": entry({"pytorch": 6.0, "jax": 9.0, "adjoint_lib": 2.0}),
+        "vgg7": entry({"algorithm_1": 40.0, "adjoint_lib": 0.5}),
+        "machine": {},
+    }
+    assert list(timings.compared(found)) == [
+        ["VGG7", "adjoint_lib", "0.5", "1.0", "1.2 GB"],
+        ["VGG7", "Algorithm 1", "40", "80.0", "1.2 GB"],
+        ["ResNet20", "adjoint_lib", "2", "1.0", "1.2 GB"],
+        ["ResNet20", "PyTorch", "6", "3.0", "1.2 GB"],
+        ["ResNet20", "JAX", "9", "4.5", "1.2 GB"],
+    ]
+    assert list(timings.work(found)[1]) == ["ResNet20", "600", "300", "150", "75 %"]
+    assert timings.ahead("resnet20", found) == 3
+    assert set(timings.CONTENDERS) == set(CONTENDERS)
+    assert list(timings.NETWORKS) == bench.MODELS
+
+
 # ---- the whole
 
 
@@ -472,21 +504,23 @@ def test_bad_options_are_refused(arguments, capsys):
 @pytest.mark.parametrize(
     ("model", "singly"),
     [
-        ("vgg7", {"norm_momentum", "l2", "momentum", "kernel_rate"}),
-        ("resnet20", {"norm_momentum", "l2", "momentum", "kernel_rate"}),
-        ("resnet20-fixup", {"momentum"}),
+        ("vgg7", {"augmentation", "l2", "momentum", "kernel_rate"}),
+        ("resnet20", {"augmentation", "l2", "momentum", "kernel_rate"}),
+        ("resnet20-fixup", {"augmentation", "momentum"}),
     ],
 )
 def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model, singly):
     fast, *others = variants(model)
     cost = [sum((r.size(e) / 32) ** 2 for e in range(r.epochs)) for r in (fast, *others)]
     np.testing.assert_allclose(cost, cost[0], rtol=0.06)
-    changed = [{k for k, v in asdict(fast).items() if asdict(o)[k] != v} for o in others]
+    changed = [
+        {k for k, v in asdict(fast).items() if asdict(o)[k] != v} - {"name"} for o in others
+    ]
     assert {"sizes", "epochs", "rates"} in changed
     assert {name for names in changed if len(names) == 1 for name in names} == singly
     if model == "resnet20-fixup":  # where steps and their decay go together
         assert {"l2", "kernel_decay"} in changed and {"kernel_rate", "kernel_decay"} in changed
-    assert len(changed) == {"vgg7": 5, "resnet20": 6, "resnet20-fixup": 5}[model]
+    assert len(changed) == {"vgg7": 5, "resnet20": 6, "resnet20-fixup": 6}[model]
 
 
 @pytest.mark.parametrize("model", ["vgg7", "resnet20", "resnet20-fixup"])
@@ -508,7 +542,40 @@ def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
     arguments = ["--sample", "--folder", str(tmp_path), "--output", str(tmp_path / "found.json")]
     assert ingredients.main(arguments) == 0
     runs = json.loads((tmp_path / "found.json").read_text())["runs"]
-    assert {run["diverged"] for run in runs.values()} == {"the loss is nan"}
+    assert {run["diverged"] for run in runs} == {"the loss is nan"}
+    assert {tuple(row[2:]) for row in recipes.ingredients(tmp_path / "found.json")} == {
+        ("diverged", "")
+    }
+
+
+def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_path, monkeypatch):
+    right = {("fast", 0): 60, ("no momentum", 0): 40, ("fast", 1): 64, ("no momentum", 1): 70}
+    asked = []
+
+    def run(options, variant, seed, folder):
+        asked.append((variant.name, seed))
+        found = {"value": right[variant.name, seed] / 100, "correct": right[variant.name, seed]}
+        return {"seed": seed, "recipe": asdict(variant), "validation": {**found, "count": 100}}
+
+    monkeypatch.setattr(ingredients, "run", run)
+    output = tmp_path / "found.json"
+    arguments = ["--output", str(output), "--variants", "no momentum", "fast"]
+    ingredients.main(arguments)
+    ingredients.main([*arguments, "--seeds", "2"])
+    assert sorted(asked) == sorted(right)  # each of them once
+    table = recipes.ingredients(output)
+    assert [(row[0], row[3]) for row in table] == [("fast", ""), ("no momentum", "+20.0, -6.0")]
+    low, high = wilson(0.62, 200)
+    assert table[0][2] == f"62.0 % ({100 * low:.1f} to {100 * high:.1f})"
+    before = output.read_bytes()
+    for others in (["--epochs", "7"], ["--model", "resnet20"], ["--variants", "no luck"]):
+        with pytest.raises(InputError, match=r"other recipes|No variant"):
+            ingredients.main([*arguments, *others])
+    changed = json.loads(before)
+    changed["runs"][0]["recipe"]["batch"] = 7
+    output.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match="other recipes"):
+        ingredients.main(arguments)
 
 
 def variants(model: str) -> list[Recipe]:
@@ -517,13 +584,15 @@ def variants(model: str) -> list[Recipe]:
 
 
 def test_the_stored_comparison_is_of_the_recipe_as_it_is_now():
-    found = json.loads(resources.path("results/ingredients-vgg7.json").read_text())
+    path = resources.path("results/ingredients-vgg7.json")
+    found = json.loads(path.read_text())
     fast = recipe("fast", found["model"], found["dataset"]).stretched(found["epochs"])
     planned = ingredients.variants(fast, normalised=True)
-    assert list(found["runs"]) == list(planned)
-    for name, run in found["runs"].items():
-        expected = json.loads(json.dumps(asdict(planned[name]))) | {"name": name}
-        assert run["recipe"] == expected and run["epochs"] == expected["epochs"]
+    chosen = {name: found[name] for name in ("model", "dataset", "epochs")}
+    runs = ingredients.stored(path, chosen, planned)  # refuses those of another recipe
+    assert len(runs) == len(found["runs"])
+    assert {name for name, _ in runs} == set(planned)
+    for run in runs.values():
         right = run["validation"]
         assert right["count"] == 5000 and right["value"] == right["correct"] / right["count"]
         assert right["interval_95"] == pytest.approx(wilson(right["value"], 5000), abs=1e-5)

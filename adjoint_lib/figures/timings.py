@@ -5,23 +5,21 @@ Drawn from the results of `make bench` that come with the library.
 
 from __future__ import annotations
 
-import json
-
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from adjoint_lib import resources
+from adjoint_lib import timings
 from adjoint_lib.figures.registry import figure as registered
 from adjoint_lib.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, SMALL, VERMILION, WIDTH
 
-MODELS = {"vgg7": ("VGG7", "o"), "resnet20": ("ResNet20", "s"), "resnet20_fixup": ("Fixup", "^")}
-CONTENDERS = {
-    "adjoint_lib": ("adjoint_lib", BLUE),
-    "jax": ("JAX", GREEN),
-    "pytorch": ("PyTorch", ORANGE),
-    "algorithm_1": ("Algorithm 1", VERMILION),
-    "one_unit_at_a_time": ("one by one", PURPLE),
+MARKERS = {"vgg7": "o", "resnet20": "s", "resnet20_fixup": "^"}
+COLOURS = {
+    "adjoint_lib": BLUE,
+    "jax": GREEN,
+    "pytorch": ORANGE,
+    "algorithm_1": VERMILION,
+    "one_unit_at_a_time": PURPLE,
 }
 GROWTH = {"depth": "depth", "width": "width", "size": "image side", "images": "images"}
 
@@ -34,8 +32,7 @@ def benchmark(results: dict | None = None) -> Figure:
         results: what `make bench` writes; by default the results that come with the library. What
             they lack is not drawn: a contender, or how the time grows.
     """
-    if results is None:
-        results = json.loads(resources.path("results/benchmark.json").read_text("utf-8"))
+    results = results or timings.stored()
     growth = results.get("growth")
     figure, axes = plt.subplots(
         1 + bool(growth), 1, figsize=(WIDTH, 3.4 * (1 + bool(growth))), squeeze=False
@@ -47,17 +44,17 @@ def benchmark(results: dict | None = None) -> Figure:
 
 
 def _contest(ax: Axes, results: dict) -> None:
-    for contender, (title, colour) in CONTENDERS.items():
-        for model, (_, marker) in MODELS.items():
+    for contender, colour in COLOURS.items():
+        for model, marker in MARKERS.items():
             entry = results.get(model, {})
             if contender in entry.get("seconds", {}):
                 at = entry["seconds"][contender], entry["peak_mb"][contender] / 1000
                 ax.plot(*at, marker, ms=9, color=colour, mec="white", mew=1)
-        if any(contender in results.get(model, {}).get("seconds", {}) for model in MODELS):
-            ax.plot([], [], "o", color=colour, label=title)
-    for model, (title, marker) in MODELS.items():
+        if any(contender in results.get(model, {}).get("seconds", {}) for model in MARKERS):
+            ax.plot([], [], "o", color=colour, label=timings.CONTENDERS[contender])
+    for model, marker in MARKERS.items():
         if "seconds" in results.get(model, {}):
-            ax.plot([], [], marker, color="white", mec=INK, label=title)
+            ax.plot([], [], marker, color="white", mec=INK, label=timings.NETWORKS[model])
     ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="peak memory, GB")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=SMALL + 1)
 

@@ -1,0 +1,67 @@
+"""The stored benchmark: how long all hypersurfaces of one image take, by the library and its peers.
+
+`make bench` writes it, and `benchmarks/__main__.py` says what is compared, and how.
+"""
+
+from __future__ import annotations
+
+import json
+
+from adjoint_lib import resources
+from adjoint_lib.tables import Table
+
+NETWORKS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20_fixup": "Fixup"}
+CONTENDERS = {
+    "adjoint_lib": "adjoint_lib",
+    "jax": "JAX",
+    "pytorch": "PyTorch",
+    "algorithm_1": "Algorithm 1",
+    "one_unit_at_a_time": "one by one",
+}
+
+
+def stored() -> dict:
+    """What `make bench` wrote when it was last run for the book."""
+    return json.loads(resources.path("results/benchmark.json").read_text("utf-8"))
+
+
+def compared(results: dict | None = None) -> Table:
+    """Seconds and peak memory of each contender, for each network, the quickest first."""
+    results = results or stored()
+    rows = []
+    for network, entry in _measured(results):
+        seconds, memory = entry["seconds"], entry["peak_mb"]
+        for who in sorted(seconds, key=seconds.get):
+            times = f"{seconds[who] / seconds['adjoint_lib']:.1f}"
+            used = f"{memory[who] / 1000:.1f} GB"
+            rows.append([network, CONTENDERS[who], f"{seconds[who]:.3g}", times, used])
+    return Table(["network", "by", "seconds", "times as long", "peak memory"], rows)
+
+
+def work(results: dict | None = None) -> Table:
+    """What the library convolves, how fast, and how fast the machine convolves at best."""
+    results = results or stored()
+    rows = []
+    for network, entry in _measured(results):
+        flop = entry["flop"]
+        rows.append(
+            [
+                network,
+                f"{flop['dense'] / 1e9:,.0f}",
+                f"{flop['pushed'] / 1e9:,.0f}",
+                f"{flop['gflop_per_second']:.0f}",
+                f"{100 * flop['share_of_convolution_rate']:.0f} %",
+            ]
+        )
+    header = ["network", "GFLOP with all zeros", "without most", "GFLOP/s", "of the best"]
+    return Table(header, rows)
+
+
+def ahead(network: str, results: dict | None = None) -> float:
+    """How many times as long the quicker of JAX and PyTorch takes."""
+    seconds = (results or stored())[network]["seconds"]
+    return min(seconds["jax"], seconds["pytorch"]) / seconds["adjoint_lib"]
+
+
+def _measured(results: dict) -> list[tuple[str, dict]]:
+    return [(title, results[key]) for key, title in NETWORKS.items() if key in results]

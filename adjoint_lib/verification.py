@@ -32,6 +32,7 @@ from adjoint_lib.frozen import WORKSPACE, Frozen
 from adjoint_lib.modes import mode_of
 from adjoint_lib.report import LayerReport, Report
 from adjoint_lib.rounding import check_format
+from adjoint_lib.side_by_side import side_by_side
 from adjoint_lib.topology import EquivalentNet, K, Layer, check_k
 
 METHODS = ("hypersurface", "tangent")
@@ -331,9 +332,14 @@ def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconst
         rows = frozen.net.rows(frozenset([layer.number]), max_bytes)
         images = max(1, rows // units)
         found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
-        for i in range(0, len(v), images):
-            some = frozen.part(i, i + images)
+
+        def pulls(some: slice, layer=layer, units=units, rows=rows):
+            part = frozen.part(some.start, some.stop)
             for j in range(0, units, rows):
-                H = some.pulled(layer.number, slice(j, j + rows))
-                found[i : i + images, j : j + rows] = tf.linalg.matvec(H, v[i : i + images]).numpy()
+                H = part.pulled(layer.number, slice(j, j + rows))
+                yield (some, slice(j, j + rows)), tf.linalg.matvec(H, v[some]).numpy()
+
+        parts = (slice(i, i + images) for i in range(0, len(v), images))
+        for where, c_hat in side_by_side(map(pulls, parts)):
+            found[where] = c_hat
         yield layer, found

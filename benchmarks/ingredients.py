@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.variants or ():
         if name not in planned:
             raise InputError(f"No variant is called {name!r}; there are {', '.join(planned)}.")
-    output = options.output or ROOT / "data" / "results" / f"ingredients-{options.model}.json"
+    output = options.output or ROOT / "data" / "results" / _name(options)
     chosen = {name: getattr(options, name) for name in ("model", "dataset", "epochs")}
     found = stored(output, chosen, planned)
     for name, seed in itertools.product(options.variants or planned, range(options.seeds)):
@@ -72,9 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
         folder = options.folder / f"{name.replace(' ', '-')}-{seed}"
         found[name, seed] = run(options, planned[name], seed, folder)
         save(output, chosen, planned, found)
-    print(ingredients(output))
+    print(ingredients(path=output))
     cli.note(f"result: {output}")
     return 0
+
+
+def _name(options: argparse.Namespace) -> str:
+    return f"ingredients-{options.model}-{options.dataset}-{options.epochs}.json"
 
 
 Found = dict[tuple[str, int], dict]  # what came of a variant with a seed
@@ -149,7 +153,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path("runs/ingredients"), help="of the runs")
     parser.add_argument("--sample", action="store_true", help="the embedded images, to try it out")
     parser.add_argument(
-        "--output", type=Path, help="a JSON file (default: data/results/ingredients-MODEL.json)"
+        "--output",
+        type=Path,
+        help="a JSON file (default: data/results/ingredients-MODEL-DATASET-EPOCHS.json)",
     )
     return parser.parse_args(arguments)
 

@@ -513,9 +513,7 @@ def test_an_ingredient_is_left_out_at_a_time_and_the_cost_stays(model, singly):
     fast, *others = variants(model)
     cost = [sum((r.size(e) / 32) ** 2 for e in range(r.epochs)) for r in (fast, *others)]
     np.testing.assert_allclose(cost, cost[0], rtol=0.06)
-    changed = [
-        {k for k, v in asdict(fast).items() if asdict(o)[k] != v} - {"name"} for o in others
-    ]
+    changed = [{k for k, v in asdict(fast).items() if asdict(o)[k] != v} - {"name"} for o in others]
     assert {"sizes", "epochs", "rates"} in changed
     assert {name for names in changed if len(names) == 1 for name in names} == singly
     if model == "resnet20-fixup":  # where steps and their decay go together
@@ -543,7 +541,7 @@ def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
     assert ingredients.main(arguments) == 0
     runs = json.loads((tmp_path / "found.json").read_text())["runs"]
     assert {run["diverged"] for run in runs} == {"the loss is nan"}
-    assert {tuple(row[2:]) for row in recipes.ingredients(tmp_path / "found.json")} == {
+    assert {tuple(row[2:]) for row in recipes.ingredients(path=tmp_path / "found.json")} == {
         ("diverged", "")
     }
 
@@ -563,7 +561,7 @@ def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_p
     ingredients.main(arguments)
     ingredients.main([*arguments, "--seeds", "2"])
     assert sorted(asked) == sorted(right)  # each of them once
-    table = recipes.ingredients(output)
+    table = recipes.ingredients(path=output)
     assert [(row[0], row[3]) for row in table] == [("fast", ""), ("no momentum", "+20.0, -6.0")]
     low, high = wilson(0.62, 200)
     assert table[0][2] == f"62.0 % ({100 * low:.1f} to {100 * high:.1f})"
@@ -583,20 +581,30 @@ def variants(model: str) -> list[Recipe]:
     return list(ingredients.variants(fast, ingredients.normalised(model)).values())
 
 
-def test_the_stored_comparison_is_of_the_recipe_as_it_is_now():
-    path = resources.path("results/ingredients-vgg7.json")
+@pytest.mark.parametrize(
+    ("dataset", "epochs", "only"),
+    [
+        ("cifar10", 5, None),
+        ("cifar10", 10, {"fast", "no crop, no flip"}),
+        ("cifar100", 10, {"fast", "no crop, no flip"}),
+    ],
+)
+def test_the_stored_comparison_is_of_the_recipe_as_it_is_now(dataset, epochs, only):
+    path = resources.path(f"results/ingredients-vgg7-{dataset}-{epochs}.json")
     found = json.loads(path.read_text())
     fast = recipe("fast", found["model"], found["dataset"]).stretched(found["epochs"])
     planned = ingredients.variants(fast, normalised=True)
     chosen = {name: found[name] for name in ("model", "dataset", "epochs")}
     runs = ingredients.stored(path, chosen, planned)  # refuses those of another recipe
     assert len(runs) == len(found["runs"])
-    assert {name for name, _ in runs} == set(planned)
+    assert (found["dataset"], found["epochs"]) == (dataset, epochs)
+    assert {name for name, _ in runs} == (only or set(planned))
     for run in runs.values():
         right = run["validation"]
         assert right["count"] == 5000 and right["value"] == right["correct"] / right["count"]
         assert right["interval_95"] == pytest.approx(wilson(right["value"], 5000), abs=1e-5)
-    assert [row[0] for row in recipes.ingredients()] == list(planned)
+    expected = [name for name in planned if name in (only or planned)]
+    assert [row[0] for row in recipes.ingredients(dataset, epochs)] == expected
 
 
 def test_networks_with_batch_normalisation_are_known():

@@ -5,7 +5,8 @@
 Runs are compared by their validation accuracy, never by test images, and what costs less time gets
 as much of it: without small images there are fewer epochs. Each run can be stopped and goes on with
 the same command. The result is written after each; what it holds already is not run again, so more
-seeds, or some more of one variant, can be added to it.
+seeds, or some more of one variant, can be added to it. With as many epochs as the recipe has,
+`fast` is the run that made the stored weights.
 """
 
 from __future__ import annotations
@@ -121,16 +122,24 @@ def normalised(model: str) -> bool:
 
 
 def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -> dict:
-    """What came of one variant: its accuracy, or that it diverged."""
+    """What came of one variant: its accuracy, or that it diverged.
+
+    The run that made the weights which come with the library is not made again.
+    """
+    from adjoint_lib.models import trained
     from adjoint_lib.training import train
     from adjoint_lib.weights import provenance
 
     facts = {"seed": seed, "recipe": asdict(variant)}
-    try:
-        path = train(options.model, options.dataset, variant, seed, folder, sample=options.sample)
-    except DivergedError as error:
-        return {**facts, "diverged": str(error)}
-    record = provenance(path)
+    record = trained(options.model).get(options.dataset)
+    if record is None or (recorded(record["recipe"]), record["seed"]) != (variant, seed):
+        try:
+            path = train(
+                options.model, options.dataset, variant, seed, folder, sample=options.sample
+            )
+        except DivergedError as error:
+            return {**facts, "diverged": str(error)}
+        record = provenance(path)
     return {
         **facts,
         "validation": record["accuracy"]["validation"],

@@ -576,6 +576,19 @@ def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_p
         ingredients.main(arguments)
 
 
+def test_the_run_of_the_stored_weights_is_not_made_again(tmp_path, monkeypatch):
+    from adjoint_lib import training
+
+    monkeypatch.setattr(training, "train", None)
+    output, record = tmp_path / "found.json", models.trained("vgg7")["cifar10"]
+    epochs = ["--epochs", str(recipe("fast", "vgg7", "cifar10").epochs)]
+    ingredients.main([*epochs, "--variants", "fast", "--output", str(output)])
+    (run,) = json.loads(output.read_text())["runs"]
+    assert run["validation"] == record["accuracy"]["validation"] and run["seed"] == record["seed"]
+    with pytest.raises(TypeError):  # any other run is trained
+        ingredients.main([*epochs, "--variants", "no momentum", "--output", str(output)])
+
+
 def variants(model: str) -> list[Recipe]:
     fast = recipe("fast", model, "cifar10").stretched(10)
     return list(ingredients.variants(fast, ingredients.normalised(model)).values())

@@ -122,8 +122,9 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
     variants: dict[str, list[dict]] = {}
     for run in json.loads(path.read_text())["runs"]:
         variants.setdefault(run["recipe"]["name"], []).append(run)
+    fast = variants.get("fast", [])
     rows = [
-        [name, str(runs[0]["recipe"]["epochs"]), _together(runs), _gains(variants["fast"], runs)]
+        [name, str(runs[0]["recipe"]["epochs"]), _together(runs), _gains(fast, runs)]
         for name, runs in variants.items()
     ]
     return Table(["recipe", "epochs", "validation images (95 % interval)", "fast gains"], rows)

@@ -131,7 +131,7 @@ def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -
     from adjoint_lib.weights import provenance
 
     facts = {"seed": seed, "recipe": asdict(variant)}
-    record = trained(options.model).get(options.dataset)
+    record = None if options.sample else trained(options.model).get(options.dataset)
     if record is None or (recorded(record["recipe"]), record["seed"]) != (variant, seed):
         try:
             path = train(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROWS = 192  # directions in one push, cotangents in one pull: enough to fill the cores
 SMALL = 16  # biases with fewer entries than this are pushed together with their neighbours
-WORKSPACE = 2**28  # bytes of live tensors for one push (two may run side by side) or pull
+WORKSPACE = 2**28  # bytes of live tensors for one push or pull (two may run side by side)
 
 
 Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero

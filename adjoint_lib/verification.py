@@ -62,7 +62,7 @@ def verify(
         dtype: "float32" or "float64"; by default the net's.
         k: J is taken at k [x; x_b].
         weights_rounded: "bfloat16" takes H from weights rounded to it, see `rounding`.
-        max_bytes: memory for the tensors of one push; two pushes run side by side.
+        max_bytes: memory for the tensors of one push or pull; two run side by side.
         progress: show a progress bar if it takes longer than two seconds.
     """
     plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import keras
@@ -218,6 +218,16 @@ def test_the_fast_recipe_is_one_cycle_that_ends_at_full_size(model, dataset, epo
     assert rates[0] < rates[peak] and rates[-1] == 0 and 10 <= peak <= 50
     assert (np.diff(rates[: peak + 1]) > 0).all() and (np.diff(rates[peak:]) < 0).all()
     assert found.size(found.epochs - 1) == 32
+
+
+def test_a_recorded_recipe_is_read_back_unless_it_had_other_running_statistics():
+    for made in (recipe("fast", "resnet20", "cifar100"), recipe("paper", "vgg7", "cifar10")):
+        record = json.loads(json.dumps(asdict(made)))
+        assert recipes.recorded(record) == made
+        assert recipes.recorded({**record, "norm_momentum": 0.99}) == made
+        for other in (0.9, None):
+            with pytest.raises(InputError, match=r"momentum 0\.99"):
+                recipes.recorded({**record, "norm_momentum": other})
 
 
 def test_the_command_line_offers_the_recipes_there_are():

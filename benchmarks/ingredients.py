@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -102,14 +103,21 @@ def stored(path: Path, chosen: dict, planned: dict[str, Recipe]) -> Found:
 
 
 def save(path: Path, chosen: dict, planned: dict[str, Recipe], found: Found) -> None:
-    """Write the runs, in the order of the plan and of their seeds."""
+    """Write the runs, in the order of the plan and of their seeds, and the command for them all."""
     names = list(planned)
-    runs = [found[key] for key in sorted(found, key=lambda key: (names.index(key[0]), key[1]))]
-    words = [f"--{name} {value}" for name, value in chosen.items()]
-    command = " ".join(["python -m benchmarks.ingredients", *words])
+    keys = sorted(found, key=lambda key: (names.index(key[0]), key[1]))
+    content = {"command": _command(chosen, keys), **chosen, "runs": [found[key] for key in keys]}
     with replacing(path) as file:
-        content = {"command": command, **chosen, "runs": runs}
         file.write(json.dumps(content, indent=1).encode() + b"\n")
+
+
+def _command(chosen: dict, keys: list[tuple[str, int]]) -> str:
+    """The command that makes these variants with these seeds, and no other variant."""
+    options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
+    seeds = max(seed for _, seed in keys) + 1
+    names = dict.fromkeys(name for name, _ in keys)
+    program = ["python", "-m", "benchmarks.ingredients"]
+    return shlex.join([*program, *options, "--seeds", str(seeds), "--variants", *names])
 
 
 def normalised(model: str) -> bool:

@@ -3,6 +3,7 @@ up."""
 
 import importlib
 import json
+import shlex
 from dataclasses import asdict
 from itertools import count
 
@@ -563,6 +564,8 @@ def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_p
     ingredients.main(arguments)
     ingredients.main([*arguments, "--seeds", "2"])
     assert sorted(asked) == sorted(right)  # each of them once
+    _, _, _, *words = shlex.split(json.loads(output.read_text())["command"])
+    assert words[-5:] == ["--seeds", "2", "--variants", "fast", "no momentum"]
     table = recipes.ingredients(path=output)
     assert [(row[0], row[3]) for row in table] == [("fast", ""), ("no momentum", "+20.0, -6.0")]
     low, high = wilson(0.62, 200)

@@ -116,10 +116,11 @@ def recorded(record: dict) -> Recipe:
 
 
 def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = None) -> Table:
-    """What each ingredient of the fast recipe is worth: short runs with it and without it.
+    """What each ingredient of the fast recipe is worth: runs with it and without it.
 
-    The validation images of all seeds count together; what the recipe gains over a variant is told
-    for each seed, in percentage points.
+    The images of all seeds count together; what the recipe gains over a variant on the validation
+    images is told for each seed, in percentage points. Training images have a column if every run
+    has counted them.
 
     dataset, epochs: of the runs of VGG7 that come with the library.
     path: of another result of ``python -m benchmarks.ingredients``.
@@ -129,19 +130,29 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
     for run in json.loads(path.read_text())["runs"]:
         variants.setdefault(run["recipe"]["name"], []).append(run)
     fast = variants.get("fast", [])
+    splits = ["validation"]
+    if all("train" in run for runs in variants.values() for run in runs):
+        splits = ["train", "validation"]
     rows = [
-        [name, str(runs[0]["recipe"]["epochs"]), _together(runs), _gains(fast, runs)]
+        [
+            name,
+            str(runs[0]["recipe"]["epochs"]),
+            *(_together(runs, split) for split in splits),
+            _gains(fast, runs),
+        ]
         for name, runs in variants.items()
     ]
-    return Table(["recipe", "epochs", "validation images (95 % interval)", "fast gains"], rows)
+    titles = {"train": "training images", "validation": "validation images (95 % interval)"}
+    return Table(["recipe", "epochs", *(titles[split] for split in splits), "fast gains"], rows)
 
 
-def _together(runs: list[dict]) -> str:
-    """The accuracy of one variant on the validation images of all its seeds."""
+def _together(runs: list[dict], split: str) -> str:
+    """The accuracy of one variant on the images of one split, those of all its seeds."""
     if any("diverged" in run for run in runs):
         return "diverged"
-    correct, count = (sum(run["validation"][key] for run in runs) for key in ("correct", "count"))
-    return in_percent(correct / count, count)
+    correct, count = (sum(run[split][key] for run in runs) for key in ("correct", "count"))
+    share = correct / count
+    return f"{100 * share:.1f} %" if split == "train" else in_percent(share, count)
 
 
 def _gains(fast: list[dict], runs: list[dict]) -> str:
@@ -159,11 +170,11 @@ def _fast(model: str, dataset: str) -> Recipe:
     """One cycle: the rate climbs to its peak over a quarter of the run and falls to 0 in a line.
 
     All have momentum, weight decay on kernels, crop and flip, and small images first, while large
-    learning rates would wash out fine detail anyway. Short runs of VGG7 without each of these, and
-    with orthogonal steps, are stored: see `ingredients`. Momentum, small images and orthogonal
-    steps gain more than the 95 % intervals leave in doubt. Weight decay gains with both seeds, but
-    less. Crop and flip gain nothing in 5 or 10 epochs, and cost accuracy in 10 on CIFAR-100: they
-    are there for runs as long as these recipes, for which no run without them has been made.
+    learning rates would wash out fine detail anyway. Runs of VGG7 without each of these, and with
+    orthogonal steps, are stored: see `ingredients`. In 5 epochs momentum, small images and
+    orthogonal steps gain more than the 95 % intervals leave in doubt; weight decay gains with both
+    seeds, but less. Crop and flip gain nothing in 5 or 10 epochs, and cost accuracy in 10 on
+    CIFAR-100; in as many as VGG7's recipe has, they gain more than the intervals leave in doubt.
     """
     return _FAST[model, dataset]
 

@@ -57,6 +57,23 @@ def work(results: dict | None = None) -> Table:
     return Table(header, rows)
 
 
+def parts(results: dict | None = None) -> Table:
+    """How long the library takes for one unit, and for all units of one layer in each mode.
+
+    First, to compare with, a forward and a backward pass of the Keras model, for one image.
+    """
+    results = results or stored()
+    one, modes = results["one_unit"], results["modes"]
+    seconds = one["seconds"]
+    rows = [
+        ["forward and backward pass", "", "", seconds["forward_and_backward"]],
+        ["RM2", one["layer"], "1", seconds["call_to_arrays"]],
+    ]
+    rows += [[name, x["layer"], f"{x['units']:,}", x["seconds"]] for name, x in modes.items()]
+    header = ["mode", "layer", "units", "milliseconds"]
+    return Table(header, [[*names, f"{1000 * found:,.0f}"] for *names, found in rows])
+
+
 def ahead(network: str, results: dict | None = None) -> float:
     """How many times as long the quicker of JAX and PyTorch takes."""
     seconds = (results or stored())[network]["seconds"]

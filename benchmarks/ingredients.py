@@ -150,6 +150,7 @@ def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -
         record = provenance(path)
     return {
         **facts,
+        "train": record["accuracy"]["train"],
         "validation": record["accuracy"]["validation"],
         "cpu_seconds": record["time"]["cpu_seconds"],
         "versions": record["versions"],

@@ -34,7 +34,7 @@ def compared(results: dict | None = None) -> Table:
         for who in sorted(seconds, key=seconds.get):
             times = f"{seconds[who] / seconds['adjoint_lib']:.1f}"
             used = f"{memory[who] / 1000:.1f} GB"
-            rows.append([network, CONTENDERS[who], f"{seconds[who]:.3g}", times, used])
+            rows.append([network, CONTENDERS[who], _seconds(seconds[who]), times, used])
     return Table(["network", "by", "seconds", "times as long", "peak memory"], rows)
 
 
@@ -78,6 +78,10 @@ def ahead(network: str, results: dict | None = None) -> float:
     """How many times as long the quicker of JAX and PyTorch takes."""
     seconds = (results or stored())[network]["seconds"]
     return min(seconds["jax"], seconds["pytorch"]) / seconds["adjoint_lib"]
+
+
+def _seconds(found: float) -> str:
+    return f"{found:.3g}" if found < 1000 else f"{found:,.0f}"
 
 
 def _measured(results: dict) -> list[tuple[str, dict]]:

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from adjoint_lib.errors import InputError, TooLarge
 from adjoint_lib.frozen import itemsize
+from adjoint_lib.primitives import Conv
 
 if TYPE_CHECKING:
     from adjoint_lib.frozen import Frozen
@@ -191,10 +192,25 @@ class Hypersurface:
         """The chosen units' response to tangents of F(v): (n, *(len(a) for a in axes))."""
         if self.mode.merge:
             return self._respond(frozen, tangent, axes)
+        primitive = frozen.nodes[self.layer.number].primitive
+        if isinstance(primitive, Conv) and primitive.groups == 1:
+            return self._by_taps(primitive, tangent, axes)
         *places, channels, out = axes
         masked = (tangent * self._only(np.array([j]), len(tangent.shape)) for j in channels)
         blocks = [self._respond(frozen, part, [*places, out]) for part in masked]
         return np.stack(blocks, axis=-2)
+
+    def _by_taps(self, conv: Conv, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
+        """The same tap by tap: in-channels stay apart, so there is nothing to convolve."""
+        *places, channels, out = axes
+        kernel, found = np.asarray(conv.kernel), 0
+        for tap, read in conv.taps(tf.gather(tangent, channels, axis=-1)):
+            if self.mode.pool:
+                read = tf.reduce_sum(read, axis=range(1, len(read.shape) - 1)).numpy()
+            else:
+                read = read.numpy()[np.ix_(range(read.shape[0]), *places)]
+            found = found + read[..., None] * kernel[tap][np.ix_(channels, out)]
+        return found
 
     def _respond(self, frozen: Frozen, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
         out = frozen.nodes[self.layer.number].primitive.push(None, tangent)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -159,6 +159,25 @@ class Conv(Kernel):
         turned = tf.transpose(kernel[::-1, ::-1], (0, 1, 3, 2))
         return turned, 1, [(0, 0), *margins, (0, 0)]
 
+    def taps(self, x: tf.Tensor) -> Iterator[tuple[tuple[int, ...], tf.Tensor]]:
+        """What each tap of the window reads: (its place in the kernel, (n, *positions, c_in)).
+
+        Times the kernel at its tap, summed over taps and in-channels, that is the convolution (of
+        one group). Here nothing is summed.
+        """
+        margins, steps = [], []
+        for axis, (stride, rate) in enumerate(zip(self.strides, self.dilation, strict=True)):
+            size, taps = x.shape[1 + axis], (self.kernel.shape[axis] - 1) * rate + 1
+            before, outputs = padding_of(size, taps, stride, self.padding)
+            last = (outputs - 1) * stride
+            margins.append((before, max(0, last + taps - before - size)))
+            steps.append((rate, last + 1, stride))
+        x = tf.pad(x, ((0, 0), *margins, (0, 0)))
+        for tap in np.ndindex(*self.kernel.shape[:-2]):
+            pairs = zip(tap, steps, strict=True)
+            read = [slice(t * rate, t * rate + length, step) for t, (rate, length, step) in pairs]
+            yield tap, x[(slice(None), *read)]
+
     def _by_group(self, x):
         return tf.split(x, self.groups, axis=-1)
 
@@ -238,6 +257,14 @@ class ConvTranspose(Kernel):
 
     def roundings_back(self, shape):
         return math.prod(self.kernel.shape[:-1])
+
+
+def padding_of(size: int, taps: int, stride: int, kind: str) -> tuple[int, int]:
+    """(zeros before, size of the output) of TensorFlow's SAME and VALID padding."""
+    if kind == "VALID":
+        return 0, (size - taps) // stride + 1
+    outputs = -(-size // stride)
+    return max((outputs - 1) * stride + taps - size, 0) // 2, outputs
 
 
 def spread(kernel: tf.Tensor, dilation: tuple[int, ...]) -> tf.Tensor:

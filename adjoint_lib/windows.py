@@ -118,14 +118,6 @@ def reach(
     return Reach(start, before, (last - start) * stride + taps - before - size)
 
 
-def padding_of(size: int, taps: int, stride: int, kind: str) -> tuple[int, int]:
-    """(zeros before, size of the output) of TensorFlow's SAME and VALID padding."""
-    if kind == "VALID":
-        return 0, (size - taps) // stride + 1
-    outputs = -(-size // stride)
-    return max((outputs - 1) * stride + taps - size, 0) // 2, outputs
-
-
 class Passage(NamedTuple):
     """How a window passes through a sliding operation."""
 
@@ -156,7 +148,7 @@ def passage(patch: Patch, taps: Sequence[int], strides: Sequence[int], kind: str
     """The passage of a window through an operation with these taps and strides."""
     reaches, size = [], []
     for axis in (0, 1):
-        before, outputs = padding_of(patch.size[axis], taps[axis], strides[axis], kind)
+        before, outputs = p.padding_of(patch.size[axis], taps[axis], strides[axis], kind)
         first, length = patch.origin[axis], patch.values.shape[1 + axis]
         reaches.append(reach(first, length, taps[axis], strides[axis], before, outputs))
         size.append(outputs)
@@ -218,7 +210,7 @@ def _weights(
     """One over how many entries of a pooling window lie inside the map: (1, H, W, 1)."""
     counts = []
     for length, taps, stride in zip(size, window, strides, strict=True):
-        before, outputs = padding_of(length, taps, stride, padding)
+        before, outputs = p.padding_of(length, taps, stride, padding)
         first = np.arange(outputs) * stride - before
         counts.append(np.minimum(first + taps, length) - np.maximum(first, 0))
     return (1 / np.outer(*counts))[None, :, :, None]

@@ -219,6 +219,18 @@ def test_convolution_against_a_for_loop():
             np.testing.assert_allclose(found[0, y, z], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "name", [n for n, (x, *_) in CASES.items() if isinstance(x, p.Conv) and x.groups == 1]
+)
+def test_the_taps_of_a_convolution_add_up_to_it(name):
+    conv, (shape,), _ = CASES[name]
+    x = tf.constant(normal(ROWS, *shape))
+    expected, reads = conv.push(None, x), dict(conv.taps(x))
+    assert set(reads) == set(np.ndindex(conv.kernel.shape[:-2]))
+    found = sum(np.asarray(read) @ conv.kernel[tap] for tap, read in reads.items())
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
 def test_roundings_count_the_terms_of_a_sum():
     assert CASES["Conv"][0].roundings == 3 * 2 * 4
     assert CASES["Conv in groups"][0].roundings == 3 * 3 * 2

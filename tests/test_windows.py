@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference import random_model
 
 import adjoint_lib as al
-from adjoint_lib import windows
+from adjoint_lib import primitives, windows
 
 L = keras.layers
 
@@ -147,7 +147,7 @@ def test_reach_against_a_for_loop(first, size, taps, stride, kind):
     inputs = 16
     if first + size > inputs:
         first = inputs - size
-    before, outputs = windows.padding_of(inputs, taps, stride, kind)
+    before, outputs = primitives.padding_of(inputs, taps, stride, kind)
     reads = {o: range(o * stride - before, o * stride - before + taps) for o in range(outputs)}
     touched = [o for o in reads if any(first <= i < first + size for i in reads[o])]
     found = windows.reach(first, size, taps, stride, before, outputs)

@@ -1,4 +1,4 @@
-"""What each ingredient of the fast recipe is worth: short training runs with it and without it.
+"""What each ingredient of the fast recipe is worth: training runs with it and without it.
 
     python -m benchmarks.ingredients --model vgg7 --epochs 10 --seeds 3
 
@@ -112,7 +112,7 @@ def save(path: Path, chosen: dict, planned: dict[str, Recipe], found: Found) -> 
 
 
 def _command(chosen: dict, keys: list[tuple[str, int]]) -> str:
-    """The command that makes these variants with these seeds, and no other variant."""
+    """A command that makes all of these runs, and no other variant."""
     options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
     seeds = max(seed for _, seed in keys) + 1
     names = dict.fromkeys(name for name, _ in keys)

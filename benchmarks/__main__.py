@@ -3,7 +3,8 @@
 The contenders, with the same weights and the same image, in float32:
 
   adjoint_lib         the library
-  algorithm_1         the paper's algorithm as printed: GradientTape.jacobian, then conv2d
+  algorithm_1         the paper's algorithm as printed: GradientTape.jacobian, then conv2d; of deep
+                      layers of the ResNets a random sample, scaled to all units
   jax                 jax.linearize and vmap over the unit directions in batches, jitted
   pytorch             torch.func.linearize and vmap in batches
   one_unit_at_a_time  a gradient tape for each unit; a random sample, scaled to all units

@@ -2,19 +2,29 @@
 
 This is the yardstick for speed and an independent check of the values, so it shares no code with
 ``adjoint_lib``: it reads nothing but the numbers in a Keras model's weights.
+
+A deep layer of ResNet20 would take it minutes, all of them an hour. Of such a layer a pass takes a
+few windows of the feature maps, and says how many others each of them stands for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.contender import Pass, Piece
-from benchmarks.network import Network
+from benchmarks.contender import Pass, Piece, sample
+from benchmarks.network import Network, counts
 from benchmarks.tf_operations import TensorFlow
+
+WHOLE = 7e11
+"""How many floating-point operations a layer's Jacobian may take to be computed whole."""
+
+WINDOWS = 4
+"""How many windows are taken of a layer that is not."""
 
 
 def adjoint_back_map_v2(
@@ -79,27 +89,36 @@ def adjoint_back_map_v2(
 
 
 class Layer(NamedTuple):
-    """What Algorithm 1 is given for one layer."""
+    """What Algorithm 1 is given for one layer, and what that costs.
+
+    maps, units: the shapes of the in-channel feature maps and of the layer's output.
+    flop: floating-point operations of the Jacobian: a pass through the convolutions below for each
+        entry of the maps.
+    """
 
     name: str
     F: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
     w: tf.Tensor
     s: int
     M: str
+    maps: tuple[int, ...]
+    units: tuple[int, ...]
+    flop: float
 
 
-def prepare(network: Network, parallel_iterations: int | None = None) -> Pass:
-    """All layers in turn, at [x; b]/8. parallel_iterations: see `adjoint_back_map_v2`."""
+def prepare(network: Network, parallel_iterations: int | None = None, whole: float = WHOLE) -> Pass:
+    """All layers in turn, at [x; b]/8.
+
+    parallel_iterations: see `adjoint_back_map_v2`. whole: see `WHOLE`.
+    """
     x, b = tf.constant(network.image), tf.constant(network.b)
 
     def surfaces():
         for layer in layers(network):
-            found = adjoint_back_map_v2(
-                x, b, lambda v: v / 8, layer.F, layer.w, layer.s, layer.M, parallel_iterations
-            )
-            split = np.split(np.arange(network.v.size), [network.image.size])
-            for rows, H in zip(split, found, strict=True):
-                yield Piece(layer.name, rows, H.numpy)
+            if layer.flop <= whole:
+                yield from _all_units(layer, x, b, parallel_iterations)
+            else:
+                yield from _some_units(layer, x, b)
 
     return surfaces
 
@@ -110,14 +129,63 @@ def layers(network: Network) -> list[Layer]:
     def in_channels(number: int):
         return lambda x, b: network.run(TensorFlow(), x[tf.newaxis], b, number)[number][0]
 
-    found = []
-    for node in (network.nodes[number] for number in network.layers):
-        F, w = in_channels(node.inputs[0]), tf.constant(node.kernel)
-        if node.op == "dense":
-            found.append(Layer(node.name, F, w, 1, "RM0"))
-        else:
-            found.append(Layer(node.name, F, w, node.options["stride"], "RM2"))
+    values = network.run(TensorFlow(), tf.constant(network.image[np.newaxis]), network.b)
+    shapes = [tuple(value.shape[1:]) for value in values]
+    found, below = [], 0.0
+    for number in network.layers:
+        node, maps, units = network.nodes[number], network.nodes[number].inputs[0], shapes[number]
+        s, M = (1, "RM0") if node.op == "dense" else (node.options["stride"], "RM2")
+        F, w, flop = in_channels(maps), tf.constant(node.kernel), math.prod(shapes[maps]) * below
+        found.append(Layer(node.name, F, w, s, M, shapes[maps], units, flop))
+        below += 2.0 * math.prod(units) * math.prod(node.kernel.shape[:-1])
     return found
+
+
+def _scaled(v: tf.Tensor) -> tf.Tensor:
+    return v / 8
+
+
+def _all_units(
+    layer: Layer, x: tf.Tensor, b: tf.Tensor, parallel_iterations: int | None
+) -> Iterator[Piece]:
+    """The layer as it is."""
+    found = adjoint_back_map_v2(
+        x, b, _scaled, layer.F, layer.w, layer.s, layer.M, parallel_iterations
+    )
+    d1, d2 = (H.shape[0] for H in found)
+    for rows, H in zip(np.split(np.arange(d1 + d2), [d1]), found, strict=True):
+        yield Piece(layer.name, rows, H.numpy)
+
+
+def _some_units(layer: Layer, x: tf.Tensor, b: tf.Tensor) -> Iterator[Piece]:
+    """Algorithm 1 on windows of the maps, each of which is all that a random unit reads.
+
+    The convolution of a window has as many positions as the window, and its middle one is that of
+    the unit. The first window, which ``tf.function`` is traced for, stands for itself alone.
+    """
+    r1, r2, c_in, _ = layer.w.shape
+    margins = [counts(size, r, layer.s)[:2] for size, r in zip(layer.maps, (r1, r2), strict=False)]
+
+    @tf.function
+    def of_window(corner: tf.Tensor):
+        def F(x, b):
+            return tf.slice(tf.pad(layer.F(x, b), (*margins, (0, 0))), corner, (r1, r2, c_in))
+
+        return adjoint_back_map_v2(x, b, _scaled, F, layer.w, 1, layer.M)
+
+    windows = math.prod(layer.maps) / (r1 * r2 * c_in)
+    for order, unit in enumerate(sample(layer.name, math.prod(layer.units), WINDOWS)):
+        i, j, channel = np.unravel_index(unit, layer.units)
+        found = of_window(tf.constant([i * layer.s, j * layer.s, 0], tf.int32))
+        column = [H[:, r1 // 2, r2 // 2, channel] for H in found]
+        stands_for = (windows - 1) / (WINDOWS - 1) if order else 1.0
+        yield Piece(
+            layer.name,
+            slice(None),
+            lambda column=column: np.concatenate(column),
+            int(unit),
+            stands_for,
+        )
 
 
 def _input_first(J: tf.Tensor, maps: tf.TensorShape) -> tf.Tensor:

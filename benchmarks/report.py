@@ -33,7 +33,7 @@ def record(entry: dict, contender: str, runs: list[dict], settings: dict) -> Non
         "all_warm_seconds": [round(seconds, 4) for seconds in warm],
         "all_first_seconds": [round(seconds, 4) for seconds in first],
         "settings": settings,
-        "notes": _notes(contender, settings, warm),
+        "notes": _notes(runs, settings, warm),
         "date": date.today().isoformat(),
     }
     for key, value in values.items():
@@ -107,10 +107,12 @@ def table(report: dict, models: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _notes(contender: str, settings: dict, warm: list[float]) -> list[str]:
+def _notes(runs: list[dict], settings: dict, warm: list[float]) -> list[str]:
     found = []
-    if contender == "one_unit_at_a_time":
-        found.append("seconds scaled to all units from a random sample spread over the layers")
+    sampled = len(runs[0]["sampled"])
+    if sampled:
+        layers = "layer" if sampled == 1 else "layers"
+        found.append(f"the seconds of {sampled} {layers} are scaled from a random sample")
     if settings.get("parallel_iterations"):
         found.append(
             f"{settings['parallel_iterations']} rows of a Jacobian at a time, since all at once, "

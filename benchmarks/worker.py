@@ -56,19 +56,21 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure(surfaces: Pass, checks: Checks | None = None, early: bool = False) -> dict:
-    """Seconds of the first pass and of warm ones, and the peak memory in MB.
+    """Seconds of the first pass and of warm ones, which layers are sampled, the peak memory in MB.
 
     Values are kept, into `checks`, during a last pass that is not timed, so that the peak is the
     contender's own; or, if `early`, during the first, off the clock.
     """
     before, start = peak_mb(), perf_counter()
-    first = Stopwatch().whole(surfaces, checks if early else None)
+    clock = Stopwatch()
+    first = clock.whole(surfaces, checks if early else None)
     warm: list[float] = []
     if perf_counter() - start < LONG:
         start = perf_counter()
         while len(warm) < WARM_PASSES and perf_counter() - start < WARM_SECONDS:
             warm.append(Stopwatch().whole(surfaces, None))
-    found = {"first": first, "warm": warm, "peak_mb": peak_mb(), "peak_mb_before": before}
+    memory = {"peak_mb": peak_mb(), "peak_mb_before": before}
+    found = {"first": first, "warm": warm, "sampled": sorted(clock.sampled), **memory}
     if checks is not None and not early:
         Stopwatch().whole(surfaces, checks)
     return found
@@ -87,11 +89,17 @@ def tune(contender, network: networks.Network) -> list[dict]:
 
 
 class Stopwatch:
-    """Adds up the time that an iterator takes, and not the time of what is done with its items."""
+    """Adds up the time that an iterator takes, and not the time of what is done with its items.
+
+    Attributes:
+        seconds: so far; a piece that stands for others counts for them too.
+        sampled: the layers that have such pieces.
+    """
 
     def __init__(self, clock: Callable[[], float] = perf_counter):
         self.clock = clock
         self.seconds = 0.0
+        self.sampled: set[str] = set()
 
     def whole(self, surfaces: Pass, checks: Checks | None) -> float:
         """The seconds of a whole pass."""
@@ -106,6 +114,8 @@ class Stopwatch:
             start = self.clock()
             piece = next(pieces, end)
             self.seconds += piece.stands_for * (self.clock() - start)
+            if piece.stands_for != 1:
+                self.sampled.add(piece.layer)
             if piece is end:
                 return
             yield piece

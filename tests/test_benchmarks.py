@@ -212,6 +212,7 @@ def contender(name, small, monkeypatch, **settings):
         ("pytorch", {"batch": 48, "channels_last": False}),
         ("pytorch", {"batch": 48, "channels_last": True}),
         ("one_unit_at_a_time", {}),
+        ("algorithm_1", {"parallel_iterations": 16}),
     ],
 )
 def test_every_contender_computes_the_same(name, settings, small, expected, monkeypatch):
@@ -235,6 +236,26 @@ def test_a_sampled_pass_stands_for_all_units(small, monkeypatch):
         assert sum(piece.stands_for for piece in of_layer) == pytest.approx(size)
         assert of_layer[0].stands_for == 1
         assert [p.unit for p in of_layer] == list(sample(layer, size, len(of_layer)))
+
+
+def test_algorithm_1_takes_windows_of_layers_that_are_too_deep(small, expected):
+    """Whole hypersurfaces of random units; the rows of the Jacobian add up to all of them."""
+    network = small[1]
+    below = {layer.name: layer.flop for layer in algorithm_1.layers(network)}
+    macs = 120 * 27  # conv0's, the only convolution below conv1, whose maps are 3x3x4
+    assert below["conv0"] == 0 and below["conv1"] == 2 * macs * 36
+    surfaces = algorithm_1.prepare(network, whole=below["conv2"] - 1)
+    clock, checks = worker.Stopwatch(), worker.Checks(network.v)
+    clock.whole(surfaces, checks)
+    assert clock.sampled == {"conv1", "conv2"}  # fc has no window, and few rows
+    found = agreement(expected, checks.arrays)
+    assert largest(found) < 40
+    assert ["activations" in row for row in found.values()] == [True, False, False, True]
+    for layer, rows in {"conv1": 36, "conv2": 24}.items():
+        of_layer = [piece for piece in surfaces() if piece.layer == layer]
+        assert checks.arrays[f"{layer}/columns"].shape[1] == len(of_layer) == algorithm_1.WINDOWS
+        window = 9 * {"conv1": 4, "conv2": 6}[layer]
+        assert sum(window * piece.stands_for for piece in of_layer) == pytest.approx(rows)
 
 
 def test_operations_are_counted_window_by_window(small, monkeypatch):
@@ -304,7 +325,8 @@ def test_differences_are_in_unit_roundoffs():
 
 
 def runs(*warm: float, first: float = 9.0, peak: float = 800.4) -> list[dict]:
-    return [{"first": first, "warm": list(warm), "peak_mb": peak}]
+    sampled = ["conv2"] if first > 50 else []
+    return [{"first": first, "warm": list(warm), "peak_mb": peak, "sampled": sampled}]
 
 
 def test_the_report_takes_medians_and_keeps_what_others_have():
@@ -317,8 +339,8 @@ def test_the_report_takes_medians_and_keeps_what_others_have():
     assert entry["peak_mb"] == {"adjoint_lib": 900, "algorithm_1": 800}
     assert entry["times_as_long"] == {"adjoint_lib": 1.0, "algorithm_1": 30.0}
     assert entry["flop"]["share_of_convolution_rate"] == 0.5
-    first, second = entry["notes"]["algorithm_1"]
-    assert "7 rows" in first and "one pass only" in second
+    first, second, third = entry["notes"]["algorithm_1"]
+    assert "1 layer" in first and "7 rows" in second and "one pass only" in third
     report.record_agreement(entry, "algorithm_1", {"fc": {"H": 300.0}})
     assert entry["equal"] == {"algorithm_1": False}
     printed = report.table({"vgg7": entry}, ["vgg7", "resnet20"])

@@ -448,6 +448,11 @@ def test_whole_benchmark_on_a_small_image(here, tmp_path, capsys):
     assert set(again["vgg7"]["seconds"]) == {"adjoint_lib", "algorithm_1"}
     assert again["vgg7"]["seconds"]["algorithm_1"] == found["vgg7"]["seconds"]["algorithm_1"]
     assert "one_unit" in again
+    # What is there only for the comparison keeps its times, and the rate they were measured beside.
+    assert bench.main([*command, "--contenders", "algorithm_1"]) == 0
+    third = json.loads(out.read_text())
+    assert third["convolution_rate"] == again["convolution_rate"]
+    assert third["vgg7"]["seconds"]["adjoint_lib"] == again["vgg7"]["seconds"]["adjoint_lib"]
     # But not to what another machine has written.
     again["machine"]["processor"] = "abacus"
     out.write_text(json.dumps(again))

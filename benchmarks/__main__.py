@@ -104,7 +104,9 @@ class Bench:
 
     def run(self) -> None:
         models, options = self.options.models, self.options
-        self.report["load_at_start"] = load = _load()
+        load = _load()
+        if not self.kept:
+            self.report["load_at_start"] = load
         if load is not None and load > 0.5:
             self.bar.write(f"Other programs keep {load:.1f} cores busy: times will be too long.")
         for model in models:

@@ -231,20 +231,25 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
 def expected_misses(c: np.ndarray, found: np.ndarray, limit: float = 0.01) -> float:
     """The share of units to expect beyond a relative error of `limit`, from a few of them.
 
-    A unit misses if |c| < |error| / limit. Where values have density f at zero and errors the mean
-    size e, that is a share of 2 f e / limit. Both are taken from the units within a twentieth of
-    the values' spread around zero, so a few images foretell what is too rare to be counted there.
+    A unit misses if |c| < |error| / limit. Where the values of a channel have density f at zero and
+    its errors the mean size e, that is a share of 2 f e / limit of its units. Both are taken from
+    the units within a twentieth of the channel's spread around zero, so a few images foretell what
+    is too rare to be counted there.
+
+    Args:
+        c, found: (..., channels), the units and what reconstructs them.
     """
     c, found = c.astype(float), found.astype(float)
-    width = c.std() / 20
+    width = c.std(tuple(range(c.ndim - 1))) / 20
     near = np.abs(c) < width
     if not near.any():
         raise InputError(
-            f"expected units near zero, but none of {c.size} is within {width:.3g} of it. Take "
-            "more units."
+            f"expected units near zero, but none of {c.size} is within a twentieth of its "
+            "channel's spread. Take more units."
         )
-    density = near.mean() / (2 * width)
-    return float(2 * density * np.abs(found - c)[near].mean() / limit)
+    errors = np.where(near, np.abs(found - c), 0)
+    two_f_e = np.divide(errors, width, out=errors, where=near)  # on average: f is near / (2 width)
+    return float(two_f_e.mean() / limit)
 
 
 def measure(

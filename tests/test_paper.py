@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from adjoint_lib import models, paper, results
+from adjoint_lib import data, models, paper, results
 from adjoint_lib.errors import InputError
 from adjoint_lib.tables import Table
+from adjoint_lib.topology import equivalent
+from adjoint_lib.verification import reconstruct, relative_error
 
 POINTS = 0.02  # of percent: how far our shares may be from the paper's, of other weights
+MORE_MISSES = {("resnet20", "cifar100"): ["conv3", "conv4"]}  # chapter 13 says why
 PAIRS = [(model, dataset) for model in models.MODELS for dataset in ("cifar10", "cifar100")]
 
 
@@ -44,10 +48,22 @@ def test_shares_within_one_percent_are_the_papers(model, dataset):
     if not stored:
         pytest.skip(f"no stored result of {model} on {dataset} yet")
     theirs = paper.percentages(model, dataset)
-    for name, found in stored.items():
-        ours = 100 * found.report.layers[name].share()
-        assert ours >= 99.97, name
-        assert ours == pytest.approx(theirs[name], abs=POINTS), name
+    ours = {name: 100 * found.report.layers[name].share() for name, found in stored.items()}
+    more = [n for n in ours if ours[n] < 99.97 or abs(ours[n] - theirs[n]) > POINTS]
+    assert more == MORE_MISSES.get((model, dataset), [])
+
+
+@pytest.mark.parametrize(("model", "dataset"), MORE_MISSES)
+def test_where_more_units_miss_one_percent_it_is_by_rounding(model, dataset):
+    """In float64 every unit is a hundred times nearer; in float32 not even nearly all are."""
+    net = equivalent(models.build(model, weights=dataset))
+    image = models.preprocess(model, data.sample(dataset)[0])[0]
+    names = MORE_MISSES[model, dataset]
+    for dtype, nearer in (("float64", True), ("float32", False)):
+        c = net.astype(dtype).value(image)
+        for name, c_hat in reconstruct(net, image, names, dtype=dtype).items():
+            epsilon = relative_error(c[name].numpy()[0], c_hat)
+            assert (np.abs(epsilon).max() < 1e-4) == nearer, name
 
 
 def test_accuracies_stand_beside_the_papers():

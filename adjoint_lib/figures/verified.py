@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -155,13 +155,25 @@ def expected_misses(
         x = [1e5 * share for share in layers.values()]
         y = [1e5 * counted[dataset][name] for name in layers]
         ax.plot(x, y, marker, label=dataset)
-        for name, *at in zip(layers, x, y, strict=True):
-            number, away = name.removeprefix("conv"), (0, side * 11)
-            ax.annotate(number, at, away, textcoords="offset points", ha="center", va="center")
+        numbers = [name.removeprefix("conv") for name in layers]
+        for at, number in _labels(numbers, zip(x, y, strict=True), ends[1] / 18).items():
+            away = {"textcoords": "offset points", "ha": "center", "va": "center"}
+            ax.annotate(number, at, (0, side * 11), **away)
     ax.set(xlim=ends, ylim=ends, aspect="equal")
     ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
     ax.legend()
     return drawing
+
+
+def _labels(
+    texts: Iterable[str], points: Iterable[tuple[float, float]], near: float
+) -> dict[tuple[float, float], str]:
+    """One label for each point, and one for several that are as near as this to the first."""
+    labels: dict[tuple[float, float], str] = {}
+    for text, (x, y) in zip(texts, points, strict=True):
+        first = next((at for at in labels if max(abs(at[0] - x), abs(at[1] - y)) < near), None)
+        labels[first or (x, y)] = f"{labels[first]}, {text}" if first else text
+    return labels
 
 
 def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:

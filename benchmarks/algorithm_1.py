@@ -4,7 +4,8 @@ This is the yardstick for speed and an independent check of the values, so it sh
 ``adjoint_lib``: it reads nothing but the numbers in a Keras model's weights.
 
 A deep layer of ResNet20 would take it minutes, all of them an hour. Of such a layer a pass takes a
-few windows of the feature maps, and says how many others each of them stands for.
+few windows of the feature maps, and says how many others each of them stands for. That is a low
+estimate: so few rows of a Jacobian at a time are quicker than many (conv2: 31 s against 50 s).
 """
 
 from __future__ import annotations

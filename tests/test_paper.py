@@ -55,7 +55,7 @@ def test_shares_within_one_percent_are_the_papers(model, dataset):
 
 @pytest.mark.parametrize(("model", "dataset"), MORE_MISSES)
 def test_where_more_units_miss_one_percent_it_is_by_rounding(model, dataset):
-    """In float64 every unit is a hundred times nearer; in float32 not even nearly all are."""
+    """In float64 every unit is a hundred times nearer than 1 %; in float32 some are not."""
     net = equivalent(models.build(model, weights=dataset))
     image = models.preprocess(model, data.sample(dataset)[0])[0]
     names = MORE_MISSES[model, dataset]

@@ -11,12 +11,13 @@ finished stays. Needs the packages of ``pip install adjoint_lib[cluster]``.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 import logging
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,17 +87,42 @@ def on_scheduler(model: keras.Model, address: str) -> Compute:
     def compute(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
         from distributed import Client
 
-        try:
-            client = Client(address, timeout=ANSWER_SECONDS, name="adjoint_lib")
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(
-                f"expected a Dask scheduler at {address}, such as tcp://host:8786, got: {error}. "
-                "Start one (dask scheduler), or use --workers."
-            ) from error
-        with client:
+        _require_scheduler(address)
+        with Client(address, timeout=ANSWER_SECONDS, name="adjoint_lib") as client:
             yield from _spread(client, model, plan, pieces, step)
 
     return compute
+
+
+def _require_scheduler(address: str) -> None:
+    """An error with the remedy if no scheduler answers.
+
+    Asked before there is a client: one that cannot connect stays half made, and hangs the next one
+    if Python happens to collect it while that starts. In a thread, since a notebook runs a loop of
+    its own in this one.
+    """
+
+    def error(got: object) -> InputError:
+        return InputError(
+            f"expected a Dask scheduler at {address}, such as tcp://host:8786, got: {got}. Start "
+            "one (dask scheduler), or use --workers."
+        )
+
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            kind = thread.submit(asyncio.run, _kind(address)).result()
+        except (OSError, ValueError, TypeError) as failed:
+            raise error(failed) from failed
+    if kind != "Scheduler":
+        raise error(f"a {kind.lower()}")
+
+
+async def _kind(address: str) -> str:
+    """What answers at this address: a Scheduler, a Worker, a Nanny."""
+    from distributed import rpc
+
+    async with rpc(address, timeout=ANSWER_SECONDS) as there:
+        return (await there.identity())["type"]
 
 
 def _spread(client, model: keras.Model, plan: Plan, pieces: Pieces, step) -> Records:

@@ -1,6 +1,7 @@
 """Dask: the report of one process, whatever happens to the workers."""
 
 import builtins
+import gc
 import json
 import os
 import signal
@@ -118,6 +119,23 @@ def test_where_no_scheduler_answers_the_remedy_is_said(address, monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 1)
     with pytest.raises(al.InputError, match="expected a Dask scheduler at"):
         runs.run(PLAN, IMAGES, compute=cluster.on_scheduler(MODEL, address), progress=False)
+    assert unclosed_clients() == []
+
+
+def unclosed_clients() -> list:
+    """Clients that Python would close whenever it collects them, be it while another one starts:
+    that waits for itself, for ever.
+    """
+    clients = (thing for thing in gc.get_objects() if type(thing) is distributed.Client)
+    return [client for client in clients if client.status != "closed"]
+
+
+def test_a_worker_is_no_scheduler(scheduler):
+    with distributed.Client(scheduler) as client:
+        (worker,) = client.scheduler_info()["workers"]
+    with pytest.raises(al.InputError, match=r"expected a Dask scheduler at .*, got: a worker"):
+        runs.run(PLAN, IMAGES, compute=cluster.on_scheduler(MODEL, worker), progress=False)
+    assert unclosed_clients() == []
 
 
 def test_a_cluster_without_workers_is_said(monkeypatch):

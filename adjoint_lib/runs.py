@@ -144,9 +144,9 @@ def measured(
     """The report of a shard and what it took, in plain numbers and lists."""
     started = time.perf_counter()
     report = plan.empty()
-    for batch in plan.batches(images):
-        report += plan.report(batch)
-        step(len(batch))
+    for part in plan.reports(images):
+        report += part
+        step(part.images)
     return {
         "images": len(images),
         "seconds": round(time.perf_counter() - started, 3),

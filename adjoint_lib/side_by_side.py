@@ -1,18 +1,22 @@
-"""Several streams at once, each in a thread, in an order that does not depend on their speed.
+"""Threads: several streams at once, in an order that does not depend on their speed; work aside.
 
 TensorFlow's operations use all cores, but not all the time: between them Python runs on one, and
 most are too small, or too bound to memory, to fill several. A second stream fills the gaps.
+
+Ctrl-C raises KeyboardInterrupt in the main thread, wherever that is. If that is in the midst of
+making a tensor, TensorFlow may crash the whole process; so long work is done aside.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 ABREAST = 2  # streams that run at a time
 _END = object()
@@ -39,3 +43,13 @@ def side_by_side(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
                 yield item
             else:
                 turns.extend(map(turn, islice(streams, 1)))
+
+
+def aside(function: Callable[..., Result], *arguments) -> Result:
+    """function(*arguments), computed in another thread while this one waits.
+
+    Ctrl-C then meets this thread as it waits: the work is not broken off but ended, and
+    KeyboardInterrupt raised after it.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments).result()

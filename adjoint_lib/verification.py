@@ -32,7 +32,7 @@ from adjoint_lib.frozen import WORKSPACE, Frozen
 from adjoint_lib.modes import mode_of
 from adjoint_lib.report import LayerReport, Report
 from adjoint_lib.rounding import check_format
-from adjoint_lib.side_by_side import side_by_side
+from adjoint_lib.side_by_side import aside, side_by_side
 from adjoint_lib.topology import EquivalentNet, K, Layer, check_k
 
 METHODS = ("hypersurface", "tangent")
@@ -69,9 +69,9 @@ def verify(
     images = plan.net.check_images(images).numpy()
     report = plan.empty()
     with tqdm(total=len(images), unit="image", delay=2, disable=not progress) as bar:
-        for batch in plan.batches(images):
-            report += plan.report(batch)
-            bar.update(len(batch))
+        for part in plan.reports(images):
+            report += part
+            bar.update(part.images)
     return report
 
 
@@ -148,16 +148,17 @@ class Plan:
         """Whether only dense layers are reconstructed: of few units, which are best pulled."""
         return all(layer.modes == ("RM0",) for layer in self.layers)
 
-    def batches(self, images: np.ndarray) -> list[np.ndarray]:
-        """The images, so many `together`."""
-        return [images[i : i + self.together] for i in range(0, len(images), self.together)]
-
     def empty(self) -> Report:
         """The report of no image."""
         return Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
 
+    def reports(self, images: np.ndarray) -> Iterator[Report]:
+        """The reports of the images, so many `together`; they add up to that of them all."""
+        for i in range(0, len(images), self.together):
+            yield aside(self.report, images[i : i + self.together])
+
     def report(self, batch: np.ndarray) -> Report:
-        """The report of one batch of images; reports of batches add up to that of them all."""
+        """The report of one batch of images."""
         net, method, rough = self.net, self.method, self.weights_rounded
         frozen = net.freeze(batch, self.k)
         values = net.value(batch)

@@ -18,7 +18,7 @@ import pytest
 
 import adjoint_lib as al
 from adjoint_lib import __main__ as command_line
-from adjoint_lib import cli, layers, results, verification, verification_cli, weights
+from adjoint_lib import cli, layers, results, runs, verification, verification_cli, weights
 from adjoint_lib.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -551,7 +551,7 @@ def test_an_interrupt_that_was_turned_into_another_error_is_still_one(run, tiny,
         except KeyboardInterrupt as error:
             raise TypeError("as TensorFlow does here and there") from error
 
-    monkeypatch.setattr(verification.Plan, "report", turned)
+    monkeypatch.setattr(runs, "run", turned)
     code, _, err = run("verify", "--file", tiny)
     assert code == 130 and "interrupted" in err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # as it was

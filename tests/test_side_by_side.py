@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
 import pytest
 
-from adjoint_lib.side_by_side import ABREAST, side_by_side
+from adjoint_lib.side_by_side import ABREAST, aside, side_by_side
 
 
 def letters(word: str, seconds: float = 0.0):
@@ -62,3 +63,23 @@ def test_an_error_in_a_stream_reaches_the_reader():
     assert [next(found), next(found)] == ["one", "a"]
     with pytest.raises(ValueError, match="no second"):
         next(found)
+
+
+def test_an_interrupt_waits_for_work_aside_to_end():
+    """Raised in the midst of making a tensor, it may crash TensorFlow."""
+    ended = []
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)  # time for the main thread to get it
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        aside(work)
+    assert ended
+
+
+def test_work_aside_gives_what_it_returns_and_raises():
+    assert aside(divmod, 17, 5) == (3, 2)
+    with pytest.raises(ZeroDivisionError):
+        aside(divmod, 17, 0)

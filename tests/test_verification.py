@@ -1,6 +1,7 @@
 """Verification: counts by hand, merging, files, and that a wrong unit is found out."""
 
 import json
+import signal
 
 import keras
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf
 from reference import image_of, random_model, small_net
 
 import adjoint_lib as al
-from adjoint_lib import primitives, verification
+from adjoint_lib import primitives, runs, verification
 from adjoint_lib.report import EDGES, LEVELS, LayerReport
 from adjoint_lib.verification import (
     SMALLEST,
@@ -277,3 +278,23 @@ def test_a_small_memory_budget_changes_nothing_but_the_pace():
 def test_overflow_is_an_error_not_a_result():
     with pytest.raises(al.AdjointError, match="overflows float32"):
         al.verify(SINGLE, 1e38 * IMAGES[:1])
+
+
+def run(net, images):
+    return runs.run(verification.Plan.of(net), images)
+
+
+@pytest.mark.parametrize("verified", [al.verify, run])
+def test_an_interrupt_does_not_break_into_the_work_on_an_image(verified, monkeypatch):
+    report, ended = verification.Plan.report, []
+
+    def interrupted(plan, batch):
+        signal.raise_signal(signal.SIGINT)
+        found = report(plan, batch)
+        ended.append(len(batch))
+        return found
+
+    monkeypatch.setattr(verification.Plan, "report", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        verified(SINGLE, IMAGES)
+    assert ended == [1]

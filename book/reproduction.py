@@ -1,8 +1,7 @@
 """What the paper shows, row by row: where the book reproduces it, the paper's value and ours.
 
 Values are computed from what is there: the live models, the paper's tables (data/paper), trained
-weights (data/weights) and full verifications (data/results, see `adjoint_lib.results`). Until a
-full result is there, a row says so and shows the value on the sample.
+weights (data/weights) and full verifications (data/results, see `adjoint_lib.results`).
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_lib.figures.networks import network
+from adjoint_lib.figures.misses import NETWORKS as MODELS
 from adjoint_lib.figures.verified import FEATURE_MAPS
 
-MODELS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-LATER = "to come"
 
 
 @dataclass(frozen=True)
@@ -61,40 +58,19 @@ def _paper_range(model: str, dataset: str) -> Callable[[], str]:
 
 
 def _our_range(model: str, dataset: str) -> Callable[[], str]:
-    """The same of ours: through each unit's own H if that was done, otherwise on two images."""
+    """The same of ours, through each unit's own H."""
 
     def text() -> str:
-        stored = al.results.every_layer(model, dataset)
-        if stored:
-            layers = stored.values()
-            images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
-            origin = f" ({' and '.join(images)} images)"
-        else:
-            report, origin = _sample_report(model, dataset)
-            layers = report.layers.values()
+        layers = al.results.every_layer(model, dataset).values()
         column = [100 * layer.share() for layer in layers]
-        return f"{min(column):.4f} to {max(column):.4f} %{origin}"
+        images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
+        return f"{min(column):.4f} to {max(column):.4f} % ({' and '.join(images)} images)"
 
     return text
 
 
 def _panels(model: str, dataset: str) -> Callable[[], str]:
-    """Whether the histograms show the full run or, until there is one, a sample image."""
-
-    def text() -> str:
-        count = len(al.paper.percentages(model, dataset))
-        if al.results.every_layer(model, dataset):
-            return f"{count} panels"
-        return f"{count} panels (a sample image; full run {LATER})"
-
-    return text
-
-
-@functools.cache
-def _sample_report(model: str, dataset: str):
-    net, images = network(model, dataset)
-    report = al.verify(net, images[:2], method="tangent", progress=False)
-    return report, f" (2 sample images; full run {LATER})"
+    return lambda: f"{len(al.results.every_layer(model, dataset))} panels"
 
 
 def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:

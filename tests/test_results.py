@@ -175,6 +175,8 @@ def test_ours_stand_beside_the_papers(here):
     assert conv1[5] == "100.0000" and " to 100.0000" in conv1[6] and conv1[7] == "32"
     with pytest.raises(al.DataError, match="no stored result"):
         results.compared("vgg7", "cifar100")
+    with pytest.raises(al.DataError, match=r"no stored result .*RM2"):
+        results.every_layer("vgg7", "cifar10")
 
 
 def test_formats_stand_side_by_side(here):
@@ -259,14 +261,13 @@ def test_stored_misses_are_in_proportion_to_the_inverse_of_the_limit(path):
 def test_a_few_images_give_the_stored_share_of_misses(path):
     """Recomputed from hypersurfaces of sample images.
 
-    Another machine adds in another order, with errors of another size: about twice as large where
-    TensorFlow has no oneDNN. How much larger is counted beyond 0.01 %; the misses of 1 % that the
-    library foretells must have grown as much.
+    Another machine adds in another order, with errors of another size. How much larger is counted
+    beyond 0.01 %; the misses of 1 % that the library foretells must have grown as much.
     """
     found = results.read(path)
     model, dataset = found.provenance["model"], found.provenance["dataset"]
     net = al.equivalent(models.build(model, weights=dataset))
-    images = models.preprocess(model, data.sample(dataset)[0])[:4]
+    images = models.preprocess(model, data.sample(dataset)[0])[:8]
     values = net.value(images)
     c_hat = [al.verification.reconstruct(net, image, mode="RM2") for image in images]
     for name, layer in found.report.layers.items():

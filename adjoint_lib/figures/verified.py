@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from adjoint_lib.figures.networks import network
 from adjoint_lib.figures.registry import figure
-from adjoint_lib.figures.style import BLUE, GREY, INK, SIGNED, SMALL, WIDTH
+from adjoint_lib.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.report import LayerReport
@@ -134,68 +134,6 @@ def histograms(layers: Mapping[str, LayerReport] | None = None, origin: str = ""
     return drawing
 
 
-@figure("expected-misses")
-def expected_misses(
-    expected: Mapping[str, Mapping[str, float]] | None = None,
-    counted: Mapping[str, Mapping[str, float]] | None = None,
-) -> Figure:
-    """Shares of units that miss 1 %: expected from a few images, and counted in the stored runs.
-
-    Args:
-        expected, counted: shares by layer, by data set, two of them; by default of VGG7's
-            convolutions, whose numbers stand at the points.
-    """
-    if expected is None or counted is None:
-        expected, counted = _misses()
-    drawing, ax = plt.subplots(figsize=(WIDTH, 4.2))
-    both = [*expected.values(), *counted.values()]
-    ends = 0, 1.15e5 * max(share for layers in both for share in layers.values())
-    ax.plot(ends, ends, color=GREY, lw=1, label="equal")
-    for (dataset, layers), marker, side in zip(expected.items(), "os", (1, -1), strict=True):
-        x = [1e5 * share for share in layers.values()]
-        y = [1e5 * counted[dataset][name] for name in layers]
-        ax.plot(x, y, marker, label=dataset)
-        numbers = [name.removeprefix("conv") for name in layers]
-        for at, number in _labels(numbers, zip(x, y, strict=True), ends[1] / 18).items():
-            away = {"textcoords": "offset points", "ha": "center", "va": "center"}
-            ax.annotate(number, at, (0, side * 11), **away)
-    ax.set(xlim=ends, ylim=ends, aspect="equal")
-    ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
-    ax.legend()
-    return drawing
-
-
-def _labels(
-    texts: Iterable[str], points: Iterable[tuple[float, float]], near: float
-) -> dict[tuple[float, float], str]:
-    """One label for each point, and one for several that are as near as this to the first."""
-    labels: dict[tuple[float, float], str] = {}
-    for text, (x, y) in zip(texts, points, strict=True):
-        first = next((at for at in labels if max(abs(at[0] - x), abs(at[1] - y)) < near), None)
-        labels[first or (x, y)] = f"{labels[first]}, {text}" if first else text
-    return labels
-
-
-def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    from adjoint_lib import results, verification
-
-    expected, counted = {}, {}
-    for dataset in ("cifar10", "cifar100"):
-        stored = results.materialised("vgg7", dataset)
-        net, samples = network("vgg7", dataset)
-        found = [verification.reconstruct(net, x, mode="RM2") for x in samples[:images]]
-        c = net.value(samples[:images])
-        names = [name for name in found[0] if name in stored]
-        expected[dataset] = {
-            name: verification.expected_misses(
-                c[name].numpy(), np.stack([one[name] for one in found])
-            )
-            for name in names
-        }
-        counted[dataset] = {name: 1 - stored[name].report.layers[name].share() for name in names}
-    return expected, counted
-
-
 def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
     def draw() -> Figure:
         net, images = network(model, dataset)
@@ -207,24 +145,14 @@ def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
 
 def _register_histograms(model: str, dataset: str) -> None:
     def draw() -> Figure:
-        return histograms(*_verified(model, dataset))
+        from adjoint_lib import results
+
+        layers = results.every_layer(model, dataset)
+        images = sorted({layer.images for layer in layers.values()})
+        return histograms(layers, f"{' and '.join(f'{n:,}' for n in images)} test images")
 
     draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, every layer."
     _register(f"histograms-{model}-{dataset}", draw)
-
-
-def _verified(model: str, dataset: str) -> tuple[dict[str, LayerReport], str]:
-    """The stored result of every layer, or that of a sample image; and in words which it is."""
-    from adjoint_lib import results
-    from adjoint_lib.verification import verify
-
-    layers = results.every_layer(model, dataset)
-    if layers:
-        images = sorted({layer.images for layer in layers.values()})
-        return layers, f"{' and '.join(f'{n:,}' for n in images)} test images"
-    net, images = network(model, dataset)
-    report = verify(net, images[:1], progress=False)
-    return report.layers, "one sample image"
 
 
 def _register(name: str, draw: Callable[[], Figure]) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import threading
+import time
 
 import keras
 import numpy as np
@@ -286,15 +288,16 @@ def run(net, images):
 
 @pytest.mark.parametrize("verified", [al.verify, run])
 def test_an_interrupt_does_not_break_into_the_work_on_an_image(verified, monkeypatch):
-    report, ended = verification.Plan.report, []
+    report, ended = verification.Plan.report, threading.Event()
 
     def interrupted(plan, batch):
+        time.sleep(0.1)  # until the main thread waits
         signal.raise_signal(signal.SIGINT)
         found = report(plan, batch)
-        ended.append(len(batch))
+        ended.set()
         return found
 
     monkeypatch.setattr(verification.Plan, "report", interrupted)
     with pytest.raises(KeyboardInterrupt):
         verified(SINGLE, IMAGES)
-    assert ended == [1]
+    assert ended.wait(timeout=60)

@@ -57,6 +57,16 @@ def work(results: dict | None = None) -> Table:
     return Table(header, rows)
 
 
+def profile(results: dict | None = None) -> Table:
+    """Where the time of a pass of the library goes: the share of each kind of operation."""
+    rows, header = [], ["network"]
+    for network, entry in _measured(results or stored()):
+        shares = entry["profile"]["shares"]
+        header = ["network", *shares]
+        rows.append([network, *(f"{100 * share:.0f} %" for share in shares.values())])
+    return Table(header, rows)
+
+
 def parts(results: dict | None = None) -> Table:
     """How long the library takes for one unit, and for all units of one layer in each mode.
 

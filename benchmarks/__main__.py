@@ -143,8 +143,9 @@ class Bench:
         if not turn:
             self.settings[key] = self.choose(model, contender)
             if contender == "adjoint_lib" and not kept:
-                found = self.extra("flop", model)
-                entry.update({"flop": found} if found else {})
+                for name in ("flop", "profile"):
+                    found = self.extra(name, model)
+                    entry.update({name: found} if found else {})
         start = perf_counter()
         command = ["--settings", json.dumps(self.settings[key])]
         command += [] if turn else ["--check"]

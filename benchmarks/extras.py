@@ -17,8 +17,9 @@ import tensorflow as tf
 
 import adjoint_lib as al
 from benchmarks import network as networks
-from benchmarks.ours import equivalent, flops
+from benchmarks.ours import equivalent, flops, profile
 from benchmarks.problem import keras_model
+from benchmarks.report import machine
 
 GROWTH = {
     "depth": [2, 4, 8, 16],
@@ -86,6 +87,12 @@ def one_unit(network: networks.Network, quick: bool) -> dict:
             seconds["call_to_arrays"] / seconds["forward_and_backward_compiled"], 2
         ),
     }
+
+
+def where_time_goes(network: networks.Network, quick: bool) -> dict:
+    """The share of each kind of operation in a pass, and on which processor."""
+    shares = profile(network, passes=1 if quick else 5)
+    return {"processor": machine()["processor"], "shares": shares}
 
 
 def modes(network: networks.Network, quick: bool) -> dict:
@@ -163,6 +170,7 @@ def median_time(function: Callable, repeats: int, enough: float = 3.0) -> float:
 EXTRAS: dict[str, Callable[[networks.Network, bool], dict]] = {
     "convolution_rate": convolution_rate,
     "flop": lambda network, quick: flops(network),
+    "profile": where_time_goes,
     "one_unit": one_unit,
     "modes": modes,
     "growth": growth,

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from time import perf_counter
+from unittest.mock import patch
 
 import numpy as np
 
 import adjoint_lib as al
+from adjoint_lib import primitives as p
+from adjoint_lib.frozen import Frozen
 from benchmarks.contender import Pass, Piece
 from benchmarks.network import Network
 from benchmarks.problem import keras_model
+
+KINDS = {p.Conv: "convolutions", p.Activation: "slopes", p.Sum: "sums", p.AveragePool: "pooling"}
+"""What the profile tells apart; all else, pulls and Python among it, is the rest."""
 
 
 def prepare(network: Network) -> Pass:
@@ -36,6 +44,40 @@ def flops(network: Network) -> dict[str, float]:
         pushed += 2.0 * math.prod(window.shape) * math.prod(layer.kernel[:-1])
     dense = sum(2.0 * math.prod(x.shape) * math.prod(x.kernel[:-1]) for x in net.layers)
     return {"pushed": pushed, "dense": dense * net.d_in}
+
+
+def profile(network: Network, passes: int) -> dict[str, float]:
+    """Where the time of a pass goes: the share of each kind of operation, with one push at a time.
+
+    Two side by side, as otherwise, could not be told apart.
+    """
+    net, _ = equivalent(network)
+    seconds, start = Counter(), perf_counter()
+    with patch("adjoint_lib.side_by_side.ABREAST", 1):
+        for turn in range(1 + passes):
+            if turn == 1:  # the first pass is not counted
+                seconds, start = Counter(), perf_counter()
+            for _ in Timed(net.freeze(network.image), seconds).hypersurfaces():
+                pass
+    whole = perf_counter() - start
+    shares = {kind: round(seconds[kind] / whole, 3) for kind in KINDS.values()}
+    return {**shares, "rest": round(1 - sum(shares.values()), 3)}
+
+
+class Timed(Frozen):
+    """A frozen network that adds up the `seconds` of each kind of operation that it pushes."""
+
+    def __init__(self, frozen: Frozen, seconds: Counter):
+        super().__init__(frozen.net, frozen.images, frozen.patterns, frozen.nodes)
+        self.seconds = seconds
+
+    def _push_node(self, number, inputs):
+        start = perf_counter()
+        found = super()._push_node(number, inputs)
+        kind = KINDS.get(type(self.nodes[number].primitive))
+        if kind:
+            self.seconds[kind] += perf_counter() - start
+        return found
 
 
 def equivalent(network: Network) -> tuple[al.EquivalentNet, np.ndarray]:

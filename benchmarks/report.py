@@ -102,7 +102,7 @@ def table(report: dict, models: list[str]) -> str:
             ]
             lines.append(f"  {contender:20}" + "".join(f"{cell:>14}" for cell in cells))
             lines += [f"  {'':4}({note})" for note in entry["notes"][contender]]
-        lines += [*_flop_line(entry), ""]
+        lines += [*_flop_line(entry), *_profile_line(entry), ""]
     lines += _extra_lines(report)
     return "\n".join(lines)
 
@@ -133,6 +133,13 @@ def _flop_line(entry: dict) -> list[str]:
         f"{flop['dense'] / 1e9:.0f}) at {flop.get('gflop_per_second', float('nan')):.0f} GFLOP/s"
         + (f": {share:.0%} of the machine's rate" if share else "")
     ]
+
+
+def _profile_line(entry: dict) -> list[str]:
+    if "profile" not in entry:
+        return []
+    shares = entry["profile"]["shares"].items()
+    return ["  of its time: " + ", ".join(f"{kind} {share:.0%}" for kind, share in shares)]
 
 
 def _extra_lines(report: dict) -> list[str]:

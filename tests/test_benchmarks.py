@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from adjoint_lib import figures, models, recipes, resources, timings
 from adjoint_lib.errors import InputError
+from adjoint_lib.frozen import Frozen
 from adjoint_lib.intervals import wilson
 from adjoint_lib.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.recipes import Recipe, recipe
@@ -268,6 +269,25 @@ def test_operations_are_counted_window_by_window(small, monkeypatch):
     assert 0 < found["pushed"] < found["dense"]
 
 
+def test_the_profile_is_of_one_push_at_a_time_and_has_all_of_the_time(small, monkeypatch):
+    model, network = small
+    monkeypatch.setattr(ours, "keras_model", lambda *_: model)
+    push, abreast, most = Frozen._push_node, [], []
+
+    def watched(*arguments):
+        abreast.append(1)
+        most.append(len(abreast))
+        found = push(*arguments)
+        abreast.pop()
+        return found
+
+    monkeypatch.setattr(Frozen, "_push_node", watched)
+    found = ours.profile(network, passes=2)
+    assert set(found) == {*ours.KINDS.values(), "rest"}
+    assert max(most) == 1 and found["convolutions"] > 0 and found["rest"] > 0
+    assert sum(found.values()) == pytest.approx(1)
+
+
 # ---- the clock, what is kept, and the comparison
 
 
@@ -386,6 +406,7 @@ def test_the_tables_say_who_is_how_many_times_ahead_and_why_not_more():
                 "gflop_per_second": 150.0,
                 "share_of_convolution_rate": 0.75,
             },
+            "profile": {"shares": {"convolutions": 0.802, "rest": 0.198}},
         }
 
     found = {
@@ -401,6 +422,7 @@ def test_the_tables_say_who_is_how_many_times_ahead_and_why_not_more():
         ["ResNet20", "JAX", "9", "4.5", "1.2 GB"],
     ]
     assert list(timings.work(found)[1]) == ["ResNet20", "600", "300", "150", "75 %"]
+    assert list(timings.profile(found)[0]) == ["VGG7", "80 %", "20 %"]
     assert timings.ahead("resnet20", found) == 3
     found["one_unit"] = {
         "layer": "conv18",

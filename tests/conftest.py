@@ -33,7 +33,10 @@ settings.load_profile("repeatable")
 
 @pytest.fixture(autouse=True, scope="module")
 def _give_back_memory():
-    """What one file of tests has freed is not to be counted with the next one's peak."""
+    """What one file of tests has freed is not to be counted with the next one's peak.
+
+    With oneDNN, TensorFlow keeps a pool of its own for tensors, which nothing gives back.
+    """
     yield
     gc.collect()
     if sys.platform == "linux":

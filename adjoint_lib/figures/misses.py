@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -89,14 +89,15 @@ def expected_misses(
     both = [*expected.values(), *counted.values()]
     ends = 0, 1.15e5 * max(share for layers in both for share in layers.values())
     ax.plot(ends, ends, color=GREY, lw=1, label="equal")
-    for (dataset, layers), marker, side in zip(expected.items(), "os", (1, -1), strict=True):
+    places = ((-5, 5), "right", "bottom"), ((0, -5), "center", "top")  # of the numbers
+    for (dataset, layers), marker, place in zip(expected.items(), "os", places, strict=True):
         x = [1e5 * share for share in layers.values()]
         y = [1e5 * counted[dataset][name] for name in layers]
         ax.plot(x, y, marker, label=dataset)
         numbers = [name.removeprefix("conv") for name in layers]
-        for at, number in _labels(numbers, zip(x, y, strict=True), ends[1] / 18).items():
-            away = {"textcoords": "offset points", "ha": "center", "va": "center"}
-            ax.annotate(number, at, (0, side * 11), **away)
+        away, ha, va = place
+        for number, at in _labels(numbers, zip(x, y, strict=True), ends[1] / 12):
+            ax.annotate(number, at, away, textcoords="offset points", ha=ha, va=va)
     ax.set(xlim=ends, ylim=ends, aspect="equal")
     ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
     ax.legend()
@@ -105,13 +106,18 @@ def expected_misses(
 
 def _labels(
     texts: Iterable[str], points: Iterable[tuple[float, float]], near: float
-) -> dict[tuple[float, float], str]:
-    """One label for each point, and one for several that are as near as this to the first."""
-    labels: dict[tuple[float, float], str] = {}
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """One label for each point; points as near as this to a first one share one, at their mean."""
+    groups: list[list[tuple[str, float, float]]] = []
     for text, (x, y) in zip(texts, points, strict=True):
-        first = next((at for at in labels if max(abs(at[0] - x), abs(at[1] - y)) < near), None)
-        labels[first or (x, y)] = f"{labels[first]}, {text}" if first else text
-    return labels
+        close = (g for g in groups if max(abs(g[0][1] - x), abs(g[0][2] - y)) < near)
+        group = next(close, None)
+        if group is None:
+            groups.append(group := [])
+        group.append((text, x, y))
+    for group in groups:
+        names, x, y = zip(*group, strict=True)
+        yield ", ".join(names), (np.mean(x), np.mean(y))
 
 
 def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:

@@ -27,6 +27,7 @@ import tensorflow as tf
 from adjoint_lib.errors import InputError, TooLarge
 from adjoint_lib.frozen import itemsize
 from adjoint_lib.primitives import Conv
+from adjoint_lib.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from adjoint_lib.frozen import Frozen
@@ -152,11 +153,15 @@ class Hypersurface:
         H = np.empty((len(units), self.net.d_in), self.net.dtype.as_numpy_dtype)
         pixels = math.prod(self.net.input_shape)
         size = self.net.rows(frozenset([self.layer.number]))
-        for start in range(0, len(units), size):
-            rows = units[start : start + size]
-            image, bias = frozen.pull(self.layer.reads, self._cotangent(frozen, rows))
-            H[start : start + size, :pixels] = image.numpy().reshape(-1, pixels)
-            H[start : start + size, pixels:] = bias.numpy()
+
+        def pulled(some: slice) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+            cotangent = self._cotangent(frozen, units[some])
+            image, bias = frozen.pull(self.layer.reads, cotangent)
+            yield some, image.numpy().reshape(-1, pixels), bias.numpy()
+
+        parts = (slice(i, i + size) for i in range(0, len(units), size))
+        for some, image, bias in side_by_side(map(pulled, parts)):
+            H[some, :pixels], H[some, pixels:] = image, bias
         return H
 
     def _cotangent(self, frozen: Frozen, units: np.ndarray) -> tf.Tensor:

@@ -5,13 +5,16 @@ most are too small, or too bound to memory, to fill several. A second stream fil
 
 Ctrl-C raises KeyboardInterrupt in the main thread, wherever that is. If that is in the midst of
 making a tensor, TensorFlow may crash the whole process; so long work is done aside.
+
+A thread is kept for the next call: oneDNN keeps what it has prepared for an operation by thread.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
 
@@ -22,27 +25,46 @@ ABREAST = 2  # streams that run at a time
 _END = object()
 
 
+class _Kept(threading.local):
+    """The threads that work for this one: its own, so that none waits for one that waits for it."""
+
+    def __init__(self):
+        self.pool = ThreadPoolExecutor(ABREAST)
+
+
+_kept = _Kept()
+
+
 def side_by_side(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
     """The items of all streams: in turn one of each of those that run, the first two at first.
 
     When a stream ends, the next one takes its turns. Each works on its next item only, so what the
-    streams hold in memory is bounded, however slowly the items are taken.
+    streams hold in memory is bounded, however slowly the items are taken. A single stream needs no
+    other thread.
     """
     streams = iter(streams)
-    with ThreadPoolExecutor(ABREAST) as pool:
+    first = list(islice(streams, ABREAST))
+    if len(first) == 1 and ABREAST > 1:  # so there is no other
+        yield from first[0]
+        return
+    pool = _kept.pool
 
-        def turn(stream: Iterator[Item]):
-            return stream, pool.submit(next, stream, _END)
+    def turn(stream: Iterator[Item]):
+        return stream, pool.submit(next, stream, _END)
 
-        turns = deque(map(turn, islice(streams, ABREAST)))
+    turns = deque(map(turn, first))
+    try:
         while turns:
-            stream, promised = turns.popleft()
+            stream, promised = turns[0]
             item = promised.result()
+            turns.popleft()
             if item is not _END:
                 turns.append(turn(stream))
                 yield item
             else:
                 turns.extend(map(turn, islice(streams, 1)))
+    finally:
+        wait([promised for _, promised in turns])
 
 
 def aside(function: Callable[..., Result], *arguments) -> Result:
@@ -51,5 +73,8 @@ def aside(function: Callable[..., Result], *arguments) -> Result:
     Ctrl-C then meets this thread as it waits: the work is not broken off but ended, and
     KeyboardInterrupt raised after it.
     """
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function, *arguments).result()
+    promised = _kept.pool.submit(function, *arguments)
+    try:
+        return promised.result()
+    finally:
+        wait([promised])

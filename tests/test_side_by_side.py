@@ -54,6 +54,45 @@ def test_each_stream_is_at_most_one_item_ahead():
     assert sorted(made) == [("a", 0), ("a", 1), ("b", 0)]
 
 
+def who(count: int = 1):
+    for _ in range(count):
+        time.sleep(0.01)  # so that the other thread takes the other stream
+        yield threading.get_ident()
+
+
+def test_threads_are_kept_and_a_single_stream_needs_none():
+    threads = set(side_by_side([who(3), who(3)]))
+    assert len(threads) == ABREAST and threading.get_ident() not in threads
+    assert set(side_by_side([who(3), who(3), who()])) == threads
+    assert aside(threading.get_ident) in threads
+    assert set(side_by_side([who(2)])) == {threading.get_ident()}
+
+
+def test_a_thread_that_works_has_threads_of_its_own():
+    """Were they shared, streams of streams would wait for each other for ever."""
+
+    def inner():
+        yield from side_by_side([who(), who()])
+
+    found = aside(lambda: list(side_by_side([inner(), inner()])))
+    assert len(found) == 4 and threading.get_ident() not in found
+
+
+def test_closing_waits_for_what_is_under_way():
+    ended = []
+
+    def slow():
+        yield "first"
+        time.sleep(0.1)
+        ended.append(True)
+        yield "second"
+
+    found = side_by_side([slow(), slow()])
+    assert next(found) == "first"
+    found.close()
+    assert ended == [True]  # the one that had its turn; the other had not begun its second item
+
+
 def test_an_error_in_a_stream_reaches_the_reader():
     def failing():
         yield "one"

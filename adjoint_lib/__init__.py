@@ -15,8 +15,8 @@ from adjoint_lib.errors import AdjointError, DataError, InputError, TooLarge, Un
 
 if TYPE_CHECKING:
     from adjoint_lib import data, models
+    from adjoint_lib.core.equivalent_net import EquivalentNet, equivalent
     from adjoint_lib.report import Report
-    from adjoint_lib.topology import EquivalentNet, equivalent
     from adjoint_lib.verification import verify
 
 __version__ = "0.1.0"
@@ -36,9 +36,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "EquivalentNet": "topology",
+    "EquivalentNet": "core.equivalent_net",
     "Report": "report",
-    "equivalent": "topology",
+    "equivalent": "core.equivalent_net",
     "verify": "verification",
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib.primitives import Activation
+from adjoint_lib.core.primitives import Activation
 
 Constants = tuple[float, ...]
 Lowered = tuple[Activation, Constants]  # the primitive, and its constants: entries of x_b

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adjoint_lib._files import replacing
 from adjoint_lib.errors import DataError
-from adjoint_lib.files import replacing
 
 _NOTES = "notes.json"
 

@@ -25,7 +25,7 @@ from adjoint_lib.errors import InputError
 if TYPE_CHECKING:
     import keras
 
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 
 # ------------------------------------------------------------------ data
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def data(options: argparse.Namespace) -> bool:
     """Show what is here of the data sets; with a name, fetch that one first."""
     from adjoint_lib import data as sets
-    from adjoint_lib.tables import Table
+    from adjoint_lib._tables import Table
 
     if options.dataset:
         sets.fetch(options.dataset)
@@ -82,7 +82,7 @@ def info(options: argparse.Namespace) -> bool:
 
 def _described(net: EquivalentNet) -> dict[str, Any]:
     """The tables of `info` in plain numbers and lists."""
-    from adjoint_lib.modes import MODES
+    from adjoint_lib.core.hypersurface import MODES
 
     layers = [
         {
@@ -121,7 +121,7 @@ def figure(options: argparse.Namespace) -> bool:
 
     matplotlib.use("Agg")
     from adjoint_lib import figures
-    from adjoint_lib.tables import Table
+    from adjoint_lib._tables import Table
 
     if options.name is None:
         if options.output is not None:
@@ -167,7 +167,7 @@ def load_model(file: str) -> keras.Model:
 
 def equivalent(model: keras.Model) -> EquivalentNet:
     """The equivalent network; what it warns of goes to stderr as a message."""
-    from adjoint_lib import topology
+    from adjoint_lib.core import equivalent_net as topology
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")  # what the libraries below tell their developers

@@ -28,8 +28,8 @@ from adjoint_lib.errors import AdjointError, InputError
 if TYPE_CHECKING:
     import keras
 
+    from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.runs import Compute, Pieces, Records
-    from adjoint_lib.topology import EquivalentNet
     from adjoint_lib.verification import Plan
 
 ANSWER_SECONDS = 10  # for a scheduler to answer
@@ -204,7 +204,7 @@ def shard_on_worker(
 def _net(model: bytes) -> EquivalentNet:
     import keras
 
-    from adjoint_lib import topology
+    from adjoint_lib.core import equivalent_net as topology
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.keras"

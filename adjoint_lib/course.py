@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from adjoint_lib import exercises
+from adjoint_lib._tables import Table
 from adjoint_lib.errors import DataError, InputError
-from adjoint_lib.tables import Table
 
 VERDICTS = {"Correct": "right", "Not yet": "wrong", "not answered yet": "missing"}
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from adjoint_lib import models
+from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.errors import InputError
 from adjoint_lib.intervals import wilson
-from adjoint_lib.topology import EquivalentNet
 
 BATCH = 250
 

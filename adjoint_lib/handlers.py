@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import keras
 import numpy as np
 
-from adjoint_lib import activations, folding, layers
-from adjoint_lib import primitives as p
+from adjoint_lib import activations, layers
+from adjoint_lib.core import folding
+from adjoint_lib.core import primitives as p
+from adjoint_lib.core.graph import Graph, Shape
 from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.graph import Graph, Shape
 
 L = keras.layers
 

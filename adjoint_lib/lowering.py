@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import keras
 
-from adjoint_lib.graph import IMAGE, Graph
+from adjoint_lib.core.graph import IMAGE, Graph
 from adjoint_lib.handlers import Call, Ref
 from adjoint_lib.support import (
     check_call,

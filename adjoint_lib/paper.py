@@ -6,9 +6,9 @@ import csv
 import functools
 
 from adjoint_lib import resources
+from adjoint_lib._tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.intervals import in_percent
-from adjoint_lib.tables import Table
 
 
 @functools.cache

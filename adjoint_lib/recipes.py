@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from adjoint_lib import paper, resources
+from adjoint_lib._tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.intervals import in_percent
-from adjoint_lib.tables import Table
 
 IMAGE_SIZE = 32
 _NORM_MOMENTUM = 0.99  # of every batch normalisation in `models`

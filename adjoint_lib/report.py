@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjoint_lib._files import replacing
+from adjoint_lib._tables import Table
 from adjoint_lib.errors import InputError
-from adjoint_lib.files import replacing
 from adjoint_lib.intervals import clustered
-from adjoint_lib.tables import Table
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet, Layer
+    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
 
 LEVELS = (1e-2, 1e-3, 1e-4)  # |epsilon| <= 1 %, 0.1 %, 0.01 %
 EDGES = np.linspace(-1e-4, 1e-4, 201)  # the paper's histograms

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from adjoint_lib import paper, resources
+from adjoint_lib._files import replacing
+from adjoint_lib._tables import Table
 from adjoint_lib.errors import DataError
-from adjoint_lib.files import replacing
 from adjoint_lib.report import LayerReport, Report, percentages
-from adjoint_lib.tables import Table
 
 
 @dataclass(frozen=True)

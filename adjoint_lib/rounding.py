@@ -20,10 +20,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
+from adjoint_lib.core.graph import Graph, Node
+from adjoint_lib.core.primitives import Kernel, Scale
 from adjoint_lib.errors import InputError
-from adjoint_lib.graph import Graph, Node
-from adjoint_lib.primitives import Kernel, Scale
-from adjoint_lib.topology import EquivalentNet, Layer
 
 SIGNIFICANT_BITS = {"bfloat16": 8}
 

@@ -30,8 +30,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from adjoint_lib import machine
+from adjoint_lib._files import remove_partials, replacing
 from adjoint_lib.errors import AdjointError, DataError, InputError
-from adjoint_lib.files import remove_partials, replacing
 from adjoint_lib.locking import exclusive
 from adjoint_lib.report import FORMAT as REPORT_FORMAT
 from adjoint_lib.report import Report

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from adjoint_lib import resources
-from adjoint_lib.tables import Table
+from adjoint_lib._tables import Table
 
 NETWORKS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20_fixup": "Fixup"}
 CONTENDERS = {

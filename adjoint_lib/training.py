@@ -33,10 +33,10 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from adjoint_lib import data, models
+from adjoint_lib._files import remove_partials
 from adjoint_lib.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.checkpoint import load_checkpoint, save_checkpoint, write_text
 from adjoint_lib.errors import DivergedError, InputError
-from adjoint_lib.files import remove_partials
 from adjoint_lib.learner import Learner
 from adjoint_lib.locking import exclusive
 from adjoint_lib.recipes import Recipe

@@ -41,7 +41,8 @@ def evaluate(options: argparse.Namespace) -> bool:
     True if both choose the same class for every image, but for ties within rounding.
     """
     cli.import_tensorflow()
-    from adjoint_lib import data, evaluation, models, topology
+    from adjoint_lib import data, evaluation, models
+    from adjoint_lib.core import equivalent_net as topology
 
     images, labels = (
         data.sample(options.dataset) if options.sample else data.load(options.dataset, "test")

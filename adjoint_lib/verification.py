@@ -27,13 +27,13 @@ import tensorflow as tf
 from tqdm.auto import tqdm
 
 from adjoint_lib import rounding
+from adjoint_lib.core._threads import aside, side_by_side
+from adjoint_lib.core.equivalent_net import EquivalentNet, K, Layer, check_k
+from adjoint_lib.core.frozen import WORKSPACE, Frozen
+from adjoint_lib.core.hypersurface import mode_of
 from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.frozen import WORKSPACE, Frozen
-from adjoint_lib.modes import mode_of
 from adjoint_lib.report import LayerReport, Report
 from adjoint_lib.rounding import check_format
-from adjoint_lib.side_by_side import aside, side_by_side
-from adjoint_lib.topology import EquivalentNet, K, Layer, check_k
 
 METHODS = ("hypersurface", "tangent")
 SMALLEST = float(np.finfo(np.float32).tiny)

@@ -15,8 +15,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from adjoint_lib._files import replacing
 from adjoint_lib.errors import DataError, InputError
-from adjoint_lib.files import replacing
 
 
 def save_weights(model: keras.Model, path: str | Path, provenance: dict | None = None) -> str:

@@ -19,8 +19,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from adjoint_lib import cli
+from adjoint_lib._files import replacing
 from adjoint_lib.errors import DivergedError, InputError
-from adjoint_lib.files import replacing
 from adjoint_lib.recipes import IMAGE_SIZE, Recipe, ingredients, recipe, recorded
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 
 import adjoint_lib as al
-from adjoint_lib import primitives as p
-from adjoint_lib.frozen import Frozen
+from adjoint_lib.core import primitives as p
+from adjoint_lib.core.frozen import Frozen
 from benchmarks.contender import Pass, Piece
 from benchmarks.network import Network
 from benchmarks.problem import keras_model
@@ -53,7 +53,7 @@ def profile(network: Network, passes: int) -> dict[str, float]:
     """
     net, _ = equivalent(network)
     seconds, start = Counter(), perf_counter()
-    with patch("adjoint_lib.side_by_side.ABREAST", 1):
+    with patch("adjoint_lib.core._threads.ABREAST", 1):
         for turn in range(1 + passes):
             if turn == 1:  # the first pass is not counted
                 seconds, start = Counter(), perf_counter()

@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 
 from adjoint_lib import figures, models, recipes, resources, timings
+from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.errors import InputError
-from adjoint_lib.frozen import Frozen
 from adjoint_lib.intervals import wilson
 from adjoint_lib.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.recipes import Recipe, recipe

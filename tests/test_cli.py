@@ -20,6 +20,7 @@ import adjoint_lib as al
 from adjoint_lib import __main__ as command_line
 from adjoint_lib import cli, layers, results, runs, verification, verification_cli, weights
 from adjoint_lib.__main__ import main
+from adjoint_lib.core.equivalent_net import K
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ("data", "info", "verify")
@@ -122,7 +123,7 @@ def test_the_options_offer_what_the_library_has():
     options = command_line._parser().parse_args(["verify", "--model", "vgg7"])
     assert tuple(al.models.MODELS) == command_line.MODELS
     assert tuple(al.data.CLASS_NAMES) == command_line.DATASETS
-    assert options.k == al.topology.K
+    assert options.k == K
     for method in verification.METHODS:
         command_line._parser().parse_args(["verify", "--model", "vgg7", "--method", method])
 

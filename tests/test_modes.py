@@ -5,7 +5,7 @@ import pytest
 from reference import image_of, small_net
 
 import adjoint_lib as al
-from adjoint_lib.modes import MODES, Hypersurface
+from adjoint_lib.core.hypersurface import MODES, Hypersurface
 
 MODEL, NET = small_net()
 X = image_of(NET)

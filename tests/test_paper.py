@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from adjoint_lib import data, models, paper, results
+from adjoint_lib._tables import Table
+from adjoint_lib.core.equivalent_net import equivalent
 from adjoint_lib.errors import InputError
-from adjoint_lib.tables import Table
-from adjoint_lib.topology import equivalent
 from adjoint_lib.verification import reconstruct, relative_error
 
 POINTS = 0.02  # of percent: how far our shares may be from the paper's, of other weights

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from adjoint_lib import activations
-from adjoint_lib import primitives as p
+from adjoint_lib.core import primitives as p
 
 RNG = np.random.default_rng(7)
 ROWS = 3

@@ -49,9 +49,10 @@ from architectures import KINDS, Builder, Options, Plan, build, plans
 from hypothesis import given, settings
 
 import adjoint_lib as al
-from adjoint_lib import layers, windows
+from adjoint_lib import layers
+from adjoint_lib.core import windows
+from adjoint_lib.core.equivalent_net import K
 from adjoint_lib.handlers import HANDLERS
-from adjoint_lib.topology import K
 from adjoint_lib.verification import rounding_scale
 
 L = keras.layers

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from adjoint_lib.side_by_side import ABREAST, aside, side_by_side
+from adjoint_lib.core._threads import ABREAST, aside, side_by_side
 
 
 def letters(word: str, seconds: float = 0.0):

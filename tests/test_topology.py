@@ -7,7 +7,7 @@ import tensorflow as tf
 from reference import explicit_jacobian, float64, image_of, random_model, small_net
 
 import adjoint_lib as al
-from adjoint_lib.folding import batch_norm
+from adjoint_lib.core.folding import batch_norm
 
 L = keras.layers
 

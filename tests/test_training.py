@@ -21,16 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjoint_lib import __main__ as command_line
-from adjoint_lib import (
-    augmentation,
-    checkpoint,
-    data,
-    evaluation,
-    models,
-    recipes,
-    topology,
-    training,
-)
+from adjoint_lib import augmentation, checkpoint, data, evaluation, models, recipes, training
+from adjoint_lib.core import equivalent_net as topology
 from adjoint_lib.errors import DataError, DivergedError, InputError
 from adjoint_lib.learner import Learner
 from adjoint_lib.orthogonal import orthogonal

@@ -12,7 +12,8 @@ import tensorflow as tf
 from reference import image_of, random_model, small_net
 
 import adjoint_lib as al
-from adjoint_lib import primitives, runs, verification
+from adjoint_lib import runs, verification
+from adjoint_lib.core import primitives
 from adjoint_lib.report import EDGES, LEVELS, LayerReport
 from adjoint_lib.verification import (
     SMALLEST,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference import random_model
 
 import adjoint_lib as al
-from adjoint_lib import primitives, windows
+from adjoint_lib.core import primitives, windows
 
 L = keras.layers
 

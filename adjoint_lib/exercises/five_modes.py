@@ -12,7 +12,7 @@ from adjoint_lib.exercises.checking import compare
 def check_mode_shape(answer: tuple[int, ...] | None) -> None:
     """The shape of H in mode RM3 for conv13 of ResNet20."""
     import adjoint_lib as al
-    from adjoint_lib.modes import MODES
+    from adjoint_lib.core.hypersurface import MODES
 
     net = al.equivalent(al.models.resnet20())
     layer = net.layer("conv13")

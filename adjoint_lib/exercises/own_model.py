@@ -11,7 +11,7 @@ from adjoint_lib.exercises.checking import compare, say, unanswered
 if TYPE_CHECKING:
     import keras
 
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 
 def check_count_x_b(answer: int | None) -> None:
@@ -65,7 +65,7 @@ def check_make_it_fit(answer: keras.Model | None) -> None:
     net = _accepted(answer)
     if net is None:
         return
-    from adjoint_lib.primitives import Activation
+    from adjoint_lib.core.primitives import Activation
 
     wanted = {"first": (14, 14, 8), "second": (12, 12, 8), "scores": (3,)}
     found = {layer.name: layer.shape for layer in net.layers}

@@ -83,8 +83,8 @@ def check_fixup_scale(answer: float | None) -> None:
 
 def check_fixup_scalars(answer: int | None) -> None:
     """The scalar biases of ResNet20-Fixup."""
+    from adjoint_lib.core.equivalent_net import equivalent
     from adjoint_lib.models import resnet20_fixup
-    from adjoint_lib.topology import equivalent
 
     truth = equivalent(resnet20_fixup()).x_b.size
     compare(

@@ -15,7 +15,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.modes import Units
+    from adjoint_lib.core.hypersurface import Units
 
 # The network of the chapter: two pixels, three hidden neurons, two more that read them.
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
@@ -105,7 +105,7 @@ def _example() -> tuple[np.ndarray, Units]:
     import keras
 
     from adjoint_lib import data, models
-    from adjoint_lib.topology import equivalent
+    from adjoint_lib.core.equivalent_net import equivalent
 
     layers = keras.layers
     model = keras.Sequential(

@@ -32,7 +32,7 @@ from adjoint_lib.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SHADES = LinearSegmentedColormap.from_list("biases", ["#FBE3B0", ORANGE, "#7A4A00"])

@@ -83,7 +83,7 @@ def bias_strips(sizes: dict[str, list[int]] | None = None) -> Figure:
 
 def _paper_sizes() -> dict[str, list[int]]:
     from adjoint_lib import models
-    from adjoint_lib.topology import equivalent
+    from adjoint_lib.core.equivalent_net import equivalent
 
     return {
         name: [s.size for s in equivalent(models.build(name)).sources] for name in models.MODELS

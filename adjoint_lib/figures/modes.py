@@ -22,7 +22,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 
 # ------------------------------------------------------------------ the paper's Fig. 3

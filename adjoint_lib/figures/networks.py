@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 
 @functools.cache
 def network(model: str = "vgg7", dataset: str = "cifar10") -> tuple[EquivalentNet, np.ndarray]:
     """One of the paper's networks, trained, and the sample images in the form that it takes."""
     from adjoint_lib import data, models
-    from adjoint_lib.topology import equivalent
+    from adjoint_lib.core.equivalent_net import equivalent
 
     images, _ = data.sample(dataset)
     net = equivalent(models.build(model, weights=dataset))

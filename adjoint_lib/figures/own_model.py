@@ -15,7 +15,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.modes import Units
+    from adjoint_lib.core.hypersurface import Units
 
 
 @figure("model-journey")

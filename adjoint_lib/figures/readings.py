@@ -21,7 +21,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet, Layer
+    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
 
 
 # ------------------------------------------------------------------ a diagram

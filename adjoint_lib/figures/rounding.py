@@ -20,7 +20,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 U32 = 2.0**-24  # the unit roundoff of float32
 ONE_PERCENT = 1e-2

@@ -15,7 +15,7 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, CYCLE, GREEN, GREY, INK, ORANGE, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet
+    from adjoint_lib.core.equivalent_net import EquivalentNet
 
 NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 

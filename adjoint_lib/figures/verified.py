@@ -14,8 +14,8 @@ from adjoint_lib.figures.registry import figure
 from adjoint_lib.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
 
 if TYPE_CHECKING:
+    from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.report import LayerReport
-    from adjoint_lib.topology import EquivalentNet
 
 FEATURE_MAPS = {  # the layers that the paper shows
     ("vgg7", "cifar10"): "conv1",

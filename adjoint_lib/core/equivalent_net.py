@@ -19,13 +19,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.folding import fold
-from adjoint_lib.frozen import ROWS, WORKSPACE, Frozen, evaluate, itemsize, live_entries
-from adjoint_lib.graph import IMAGE, Graph, Node, Order, Shape
-from adjoint_lib.lowering import lower
-from adjoint_lib.modes import MODES, Hypersurface, mode_of
-from adjoint_lib.primitives import (
+from adjoint_lib._tables import Table
+from adjoint_lib.core.folding import fold
+from adjoint_lib.core.frozen import ROWS, WORKSPACE, Frozen, evaluate, itemsize, live_entries
+from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
+from adjoint_lib.core.hypersurface import MODES, Hypersurface, mode_of
+from adjoint_lib.core.primitives import (
     AlongAxis,
     Conv,
     ConvTranspose,
@@ -34,8 +33,9 @@ from adjoint_lib.primitives import (
     Kernel,
     Pattern,
 )
+from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.lowering import lower
 from adjoint_lib.support import precision_of
-from adjoint_lib.tables import Table
 
 K = 1 / 8  # the paper's z = k [x; x_b]; a power of two, so the scaling commutes with rounding
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from adjoint_lib.graph import Graph, Node, Source
-from adjoint_lib.primitives import Kernel, Scale
+from adjoint_lib.core.graph import Graph, Node, Source
+from adjoint_lib.core.primitives import Kernel, Scale
 
 
 def batch_norm(

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib import windows
-from adjoint_lib.graph import IMAGE, Node, Order
-from adjoint_lib.primitives import Pattern, Sum, is_float_array, map_pattern
-from adjoint_lib.side_by_side import side_by_side
-from adjoint_lib.windows import Patch
+from adjoint_lib.core import windows
+from adjoint_lib.core._threads import side_by_side
+from adjoint_lib.core.graph import IMAGE, Node, Order
+from adjoint_lib.core.primitives import Pattern, Sum, is_float_array, map_pattern
+from adjoint_lib.core.windows import Patch
 
 if TYPE_CHECKING:
-    from adjoint_lib.topology import EquivalentNet, Layer
+    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
 
 ROWS = 192  # directions in one push, cotangents in one pull: enough to fill the cores
 SMALL = 16  # biases with fewer entries than this are pushed together with their neighbours

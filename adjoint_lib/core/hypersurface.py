@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
+from adjoint_lib.core._threads import side_by_side
+from adjoint_lib.core.frozen import itemsize
+from adjoint_lib.core.primitives import Conv
 from adjoint_lib.errors import InputError, TooLarge
-from adjoint_lib.frozen import itemsize
-from adjoint_lib.primitives import Conv
-from adjoint_lib.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from adjoint_lib.frozen import Frozen
-    from adjoint_lib.topology import EquivalentNet, Layer
+    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
+    from adjoint_lib.core.frozen import Frozen
 
 
 @dataclass(frozen=True)

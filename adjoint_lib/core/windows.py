@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib import primitives as p
+from adjoint_lib.core import primitives as p
 
 TILE = 8  # pixels along a side: with three colours, 192 directions at a time
 DENSE = 0.9  # a window this large, compared with its map, is not worth its bookkeeping

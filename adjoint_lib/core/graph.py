@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adjoint_lib.primitives import Primitive, Sum
+from adjoint_lib.core.primitives import Primitive, Sum
 
 Shape = tuple[int, ...]
 Order = list[tuple[int, list[int]]]  # nodes, each with those that nothing reads after it

@@ -29,7 +29,7 @@ help:  ## list the targets
 book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
 	rm -rf _build
 	$(BIN)/jupyter-book build -W -n --keep-going .
-	$(BIN)/python book/check_site.py _build/html
+	$(BIN)/python -m adjoint_book.build.check_site _build/html
 	@echo "The book is at _build/html/index.html"
 
 test: $(DEV_READY)  ## check style and spelling, run every test and every notebook
@@ -45,7 +45,7 @@ bench: $(BENCH_READY)  ## run the benchmarks; ARGS="--models vgg7" for a part
 	$(BIN)/python -m benchmarks $(ARGS)
 
 set-repo:  ## change the repository's address everywhere: make set-repo URL=https://...
-	@$(PYTHON) book/setup_cell.py '$(URL)'
+	@$(PYTHON) book/adjoint_book/build/setup_cell.py '$(URL)'
 
 clean:  ## remove the built book, packages and caches
 	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis

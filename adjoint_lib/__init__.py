@@ -4,51 +4,74 @@ net = al.equivalent(model)                                # folded, every bias c
 H = net.hypersurface(image, layer="conv10", mode="RM2")   # lazy
 H[5, 7, 12].value                                         # the unit's activation, reconstructed
 al.verify(net, images)                                    # every unit, compared with the network
+
+What `__all__` lists is public; everything else may change from one version to the next. Each name
+is imported when it is first used, so that `import adjoint_lib` does not wait for TensorFlow.
 """
 
 import importlib
-import importlib.util
-import sys
 from typing import TYPE_CHECKING, Any
 
-from adjoint_lib.errors import AdjointError, DataError, InputError, TooLarge, UnsupportedLayer
+from adjoint_lib.errors import (
+    AdjointError,
+    DataError,
+    DivergedError,
+    InputError,
+    TooLarge,
+    UnsupportedLayer,
+)
 
 if TYPE_CHECKING:
-    from adjoint_lib import data, models
-    from adjoint_lib.core.equivalent_net import EquivalentNet, equivalent
-    from adjoint_lib.report import Report
-    from adjoint_lib.verification import verify
+    from adjoint_lib.core.equivalent_net import EquivalentNet
+    from adjoint_lib.core.hypersurface import MODES, Hypersurface, Units
+    from adjoint_lib.experiments import data, models, results, training
+    from adjoint_lib.frontend.equivalent import equivalent
+    from adjoint_lib.frontend.loading import load_model
+    from adjoint_lib.verification.report import Report
+    from adjoint_lib.verification.verify import verify
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "MODES",
     "AdjointError",
     "DataError",
+    "DivergedError",
     "EquivalentNet",
+    "Hypersurface",
     "InputError",
     "Report",
     "TooLarge",
+    "Units",
     "UnsupportedLayer",
     "data",
     "equivalent",
+    "load_model",
     "models",
+    "results",
+    "training",
     "verify",
 ]
 
 _HOMES = {
+    "MODES": "core.hypersurface",
     "EquivalentNet": "core.equivalent_net",
-    "Report": "report",
-    "equivalent": "core.equivalent_net",
-    "verify": "verification",
+    "Hypersurface": "core.hypersurface",
+    "Report": "verification.report",
+    "Units": "core.hypersurface",
+    "equivalent": "frontend.equivalent",
+    "load_model": "frontend.loading",
+    "verify": "verification.verify",
 }
+_NAMESPACES = ("data", "models", "results", "training")  # of `experiments`
 
 
 def __getattr__(name: str) -> Any:
-    """The names above and every submodule, imported when first asked for."""
+    """Import a public name when it is first used."""
     if name in _HOMES:
         found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    elif not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
-        found = importlib.import_module(f"{__name__}.{name}")
+    elif name in _NAMESPACES:
+        found = importlib.import_module(f"{__name__}.experiments.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
@@ -57,9 +80,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-# Registers the library's Keras layers, so that any .keras file with them opens from here on. That
-# imports TensorFlow; `python -m adjoint_lib --help`, which runs this file first, need not wait.
-if sys.argv[:1] != ["-m"]:
-    from adjoint_lib import layers  # noqa: F401

@@ -18,10 +18,17 @@ import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from adjoint_lib import cli
 from adjoint_lib._files import replacing
+from adjoint_lib.cli.console import note
 from adjoint_lib.errors import DivergedError, InputError
-from adjoint_lib.recipes import IMAGE_SIZE, Recipe, ingredients, recipe, recorded
+from adjoint_lib.experiments.machine import import_tensorflow
+from adjoint_lib.experiments.training.recipes import (
+    IMAGE_SIZE,
+    Recipe,
+    ingredients,
+    recipe,
+    recorded,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps
@@ -56,7 +63,7 @@ def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    cli.import_tensorflow()
+    import_tensorflow()
 
     fast = recipe("fast", options.model, options.dataset).stretched(options.epochs)
     planned = variants(fast, normalised(options.model))
@@ -68,14 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     found = stored(output, chosen, planned)
     for name, seed in itertools.product(options.variants or planned, range(options.seeds)):
         if (name, seed) in found:
-            cli.note(f"{name}, seed {seed}: in {output} already")
+            note(f"{name}, seed {seed}: in {output} already")
             continue
-        cli.note(f"{name}, seed {seed}: {planned[name].epochs} epochs")
+        note(f"{name}, seed {seed}: {planned[name].epochs} epochs")
         folder = options.folder / f"{name.replace(' ', '-')}-{seed}"
         found[name, seed] = run(options, planned[name], seed, folder)
         save(output, chosen, planned, found)
     print(ingredients(path=output))
-    cli.note(f"result: {output}")
+    note(f"result: {output}")
     return 0
 
 
@@ -124,7 +131,7 @@ def normalised(model: str) -> bool:
     """Whether a network has batch normalisation."""
     from keras.layers import BatchNormalization
 
-    from adjoint_lib import models
+    from adjoint_lib.experiments import models
 
     return any(isinstance(layer, BatchNormalization) for layer in models.build(model).layers)
 
@@ -134,9 +141,9 @@ def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -
 
     The run that made the weights which come with the library is not made again.
     """
-    from adjoint_lib.models import trained
-    from adjoint_lib.training import train
-    from adjoint_lib.weights import provenance
+    from adjoint_lib.experiments.models import trained
+    from adjoint_lib.experiments.training import train
+    from adjoint_lib.experiments.weights import provenance
 
     facts = {"seed": seed, "recipe": asdict(variant)}
     record = None if options.sample else trained(options.model).get(options.dataset)

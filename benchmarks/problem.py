@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib import models
+from adjoint_lib.experiments import models
 from benchmarks.network import Network, read_keras, save
 from benchmarks.tf_operations import TensorFlow
 

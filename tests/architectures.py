@@ -15,8 +15,9 @@ import keras
 import numpy as np
 from hypothesis import strategies as st
 
-from adjoint_lib import layers, models
-from adjoint_lib.activations import PIECEWISE
+from adjoint_lib.experiments import models
+from adjoint_lib.frontend import layers
+from adjoint_lib.frontend.activations import PIECEWISE
 
 L = keras.layers
 LARGEST = 220  # entries of one feature map: the whole Jacobian of a layer stays small

@@ -1,8 +1,6 @@
-"""The equivalent topology: any piecewise-linear Keras model as one network over v = [x; x_b].
+"""The equivalent network over v = [x; x_b]: the paper's Fig. 2, bottom.
 
-`equivalent(model)` folds batch normalisation and multipliers, collects every bias (and every
-constant of an activation with intercepts) in x_b, and returns an `EquivalentNet`: the paper's Fig.
-2, bottom.
+Every bias, and every constant of an activation with intercepts, is an entry of x_b.
 """
 
 from __future__ import annotations
@@ -15,17 +13,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib._tables import Table
-from adjoint_lib.core.folding import fold
 from adjoint_lib.core.frozen import ROWS, WORKSPACE, Frozen, evaluate, itemsize, live_entries
 from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
 from adjoint_lib.core.hypersurface import MODES, Hypersurface, mode_of
 from adjoint_lib.core.primitives import (
-    AlongAxis,
     Conv,
     ConvTranspose,
     Dense,
@@ -33,28 +27,10 @@ from adjoint_lib.core.primitives import (
     Kernel,
     Pattern,
 )
-from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.lowering import lower
-from adjoint_lib.support import precision_of
+from adjoint_lib.core.tables import Table
+from adjoint_lib.errors import InputError
 
 K = 1 / 8  # the paper's z = k [x; x_b]; a power of two, so the scaling commutes with rounding
-
-
-def equivalent(model: keras.Model) -> EquivalentNet:
-    """The equivalent network of a built Keras model of piecewise-linear layers.
-
-    Batch normalisation, multipliers and rescalings are folded into kernels where the wiring allows
-    it; a final softmax is dropped with a warning. The result is compared with the model on random
-    images before it is returned.
-
-    Raises:
-        UnsupportedLayer: the model holds a layer that is not piecewise linear, or not known.
-        InputError: the model is not built, has no fixed input size, or mixes precisions.
-    """
-    graph, softmaxed = lower(model)
-    net = EquivalentNet(model.name, fold(graph), precision_of(model))
-    _compare(model, net, softmaxed)
-    return net
 
 
 @dataclass(frozen=True)
@@ -462,32 +438,3 @@ def _layer_cells(layer: Layer) -> list[str]:
         "x".join(map(str, layer.shape)),
         bias,
     ]
-
-
-def _compare(model: keras.Model, net: EquivalentNet, softmaxed: list[int]) -> None:
-    """Refuse a network that does not compute what the model computes, on two random images.
-
-    The model gets them one by one: where a sum's second term has one number for each image, Keras
-    takes it for a bias if there are as many images as channels.
-    """
-    images = np.random.default_rng(0).normal(size=(2, *net.input_shape)).astype(np.float32)
-    each = [
-        tf.nest.flatten(model(tf.constant(image[None], net.dtype), training=False))
-        for image in images
-    ]
-    expected = [tf.concat(both, 0) for both in zip(*each, strict=True)]
-    outputs = tf.nest.flatten(net(images))
-    interpolates = any(isinstance(n.primitive, AlongAxis) for n in net.nodes)
-    precision = np.float32 if interpolates else net.dtype.as_numpy_dtype  # tf.image.resize: float32
-    tolerance = 4 * np.sqrt(np.finfo(precision).eps)
-    for i, (theirs, ours) in enumerate(zip(expected, outputs, strict=True)):
-        ours = tf.nn.softmax(ours) if i in softmaxed else ours
-        scale = float(tf.reduce_max(tf.abs(theirs)))
-        error = float(tf.reduce_max(tf.abs(theirs - ours)))
-        if not error <= tolerance * scale:
-            raise AdjointError(
-                f"the equivalent network of '{model.name}' differs from the model at output {i} by "
-                f"{error:.3g}, where the output is at most {scale:.3g}; expected at most "
-                f"{tolerance * scale:.3g}. Either the model overflows, or this is a bug in "
-                "adjoint_lib: please report it with the model."
-            )

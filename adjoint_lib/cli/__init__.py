@@ -1,0 +1,1 @@
+"""The command line: a file for each command, with its options and what it does."""

@@ -1,0 +1,311 @@
+"""Verification runs: many images, divided into shards, each saved as soon as it is done.
+
+    plan = al.verification.Plan.of(net, method="tangent")
+    al.runs.run(plan, images, "runs/mine").report
+
+A run's folder holds ``run.json``, which says what decides the result (network, images, method,
+precision, ...), and a file for each finished shard with the digest of its content. However a run
+was stopped, the same call goes on with it. A folder of another run is refused, and a damaged shard
+is computed again. Reports hold integer counts and maxima, so the merged one does not depend on the
+order of the shards; and shards begin where batches do, so it does not depend on their number.
+
+By default the shards are computed here, one after the other; `cluster` has them computed by Dask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from adjoint_lib._files import remove_partials, replacing
+from adjoint_lib._locking import exclusive
+from adjoint_lib.errors import AdjointError, DataError, InputError
+from adjoint_lib.experiments import machine
+from adjoint_lib.verification.report import FORMAT as REPORT_FORMAT
+from adjoint_lib.verification.report import Report
+from adjoint_lib.verification.verify import Plan
+
+FORMAT = 1
+MANIFEST = "run.json"
+DECIDING = ("adjoint_lib", "tensorflow", "numpy")  # versions that could change a rounding
+
+Pieces = Iterator[tuple[int, np.ndarray]]  # first image of a shard, its images
+Records = Iterator[tuple[int, dict[str, Any]]]  # first image of a shard, what `measured` gave
+Compute = Callable[[Plan, Pieces, Callable[[int], Any]], Records]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run found, and what it took.
+
+    Attributes:
+        report: of all images.
+        shards: how many there were.
+        seconds: of computing, summed over the shards.
+        cores: of the machines that computed them.
+    """
+
+    report: Report
+    shards: int
+    seconds: float
+    cores: list[int]
+
+
+def run(
+    plan: Plan,
+    images: np.ndarray,
+    folder: str | Path | None = None,
+    compute: Compute | None = None,
+    shard: int | None = None,
+    progress: bool = True,
+) -> Outcome:
+    """Verify all images, or go on with a run that was stopped.
+
+    Args:
+        images: (N, *input_shape).
+        folder: of the run; None keeps nothing.
+        compute: what computes the shards; by default `here`, otherwise see `cluster`.
+        shard: images in each, a multiple of `plan.together`; by default `shard_size(plan)`.
+        progress: show a progress bar with the time left, and messages.
+
+    The report is the same to the bit whatever `compute` and `shard`, on machines alike with the
+    same `machine.threads()`.
+    """
+    digest = images_digest(images)
+    images = plan.net.check_images(images).numpy()
+    shard = shard or shard_size(plan)
+    if shard < 1 or shard % plan.together:
+        raise InputError(
+            f"expected shards of a multiple of {plan.together} images, so many as go through the "
+            f"network at once, got {shard}."
+        )
+    facts = _facts(plan, len(images), digest, shard)
+    with _claimed(folder, facts) as keep:
+        firsts = range(0, len(images), shard)
+        done = {first: keep.read(first, progress) for first in firsts}
+        done = {first: record for first, record in done.items() if record is not None}
+        missing = [first for first in firsts if first not in done]
+        if done and missing and progress:
+            _note(f"{len(done)} of {len(firsts)} shards were done before: going on with the rest")
+        pieces = ((first, images[first : first + shard]) for first in missing)
+        at_first = sum(record["images"] for record in done.values())
+        bar = tqdm(total=len(images), initial=at_first, unit="image", delay=2, disable=not progress)
+        with bar:
+            for first, record in (compute or here)(plan, pieces, bar.update):
+                _check_versions(record, facts)
+                keep.write(first, record)
+                done[first] = record
+    return _merged(plan, [done[first] for first in firsts])
+
+
+def shard_size(plan: Plan) -> int:
+    """Images in a shard that takes at most a few minutes, by what is done to each."""
+    if plan.method == "tangent":
+        return 512
+    return 128 if plan.pulls else 8
+
+
+def default_folder(plan: Plan, images: np.ndarray) -> Path:
+    """``runs/verify-NET-METHOD-DIGEST``, with a digest of all that decides the result."""
+    facts = _facts(plan, len(images), images_digest(images), shard_size(plan))
+    name = re.sub(r"[^\w.-]+", "_", f"verify-{plan.net.name}-{plan.method}")
+    return Path("runs") / f"{name}-{_digest(facts)[:12]}"
+
+
+def images_digest(images: np.ndarray) -> str:
+    """SHA-256 of images as they go into the network: their dtype, shape and numbers."""
+    images = np.ascontiguousarray(images)
+    sha = hashlib.sha256(f"{images.dtype} {images.shape} ".encode())
+    sha.update(images.data)
+    return sha.hexdigest()
+
+
+def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
+    """Compute the shards in this process; `step` is told of each batch that is done."""
+    for first, images in pieces:
+        yield first, measured(plan, images, step)
+
+
+def measured(
+    plan: Plan, images: np.ndarray, step: Callable[[int], Any] = lambda images: None
+) -> dict[str, Any]:
+    """The report of a shard and what it took, in plain numbers and lists."""
+    started = time.perf_counter()
+    report = plan.empty()
+    for part in plan.reports(images):
+        report += part
+        step(part.images)
+    return {
+        "images": len(images),
+        "seconds": round(time.perf_counter() - started, 3),
+        "cores": machine.cores(),
+        "versions": machine.versions(),
+        "report": report.to_dict(),
+    }
+
+
+# ------------------------------------------------------------------ the folder of a run
+
+
+def _facts(plan: Plan, count: int, digest: str, shard: int) -> dict[str, Any]:
+    """All that decides the result, in plain numbers and text."""
+    versions = machine.versions()
+    return {
+        "format": [FORMAT, REPORT_FORMAT],
+        **plan.empty().about,
+        "images": count,
+        "images_sha256": digest,
+        "shard": shard,
+        "together": plan.together,
+        "max_bytes": plan.max_bytes,
+        "threads": machine.threads(),
+        **{f"version of {name}": versions[name] for name in DECIDING},
+    }
+
+
+class _Nothing:
+    """No folder: nothing is kept."""
+
+    def read(self, first: int, progress: bool) -> None:
+        return None
+
+    def write(self, first: int, record: dict[str, Any]) -> None:
+        pass
+
+
+class _Folder:
+    """The folder of one run, whose lock is held."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any]):
+        self.folder, self.run = folder, _digest(facts)
+        remove_partials(folder)
+        path = folder / MANIFEST
+        if path.exists():
+            _compare(path, facts)
+        else:
+            self._store(path, facts)
+
+    def path(self, first: int) -> Path:
+        return self.folder / f"shard-{first:06}.json"
+
+    def read(self, first: int, progress: bool) -> dict[str, Any] | None:
+        """The record of a shard; None if it is to be computed, or computed again."""
+        path = self.path(first)
+        if not path.exists():
+            return None
+        try:
+            stored = json.loads(path.read_bytes())
+            sound = stored.pop("sha256") == _digest(stored)
+            if sound and (stored["run"], stored["first"]) == (self.run, first):
+                return stored["record"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            sound = False
+        if progress:
+            _note(f"{path} is {'of another run' if sound else 'damaged'}: computing it again")
+        return None
+
+    def write(self, first: int, record: dict[str, Any]) -> None:
+        content = {"run": self.run, "first": first, "record": record}
+        self._store(self.path(first), {"sha256": _digest(content), **content})
+
+    def _store(self, path: Path, content: dict[str, Any]) -> None:
+        try:
+            with replacing(path) as file:
+                file.write(json.dumps(content, indent=1).encode())
+        except OSError as error:
+            raise DataError(
+                f"{path}: could not be written ({error}). Finished shards are kept: make room, and "
+                "the same command goes on."
+            ) from error
+
+
+@contextmanager
+def _claimed(folder: str | Path | None, facts: dict[str, Any]) -> Iterator[_Folder | _Nothing]:
+    """The folder of a run, with its lock, for the length of a `with` block."""
+    if folder is None:
+        yield _Nothing()
+        return
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        problem = "" if os.access(folder, os.W_OK) else "no permission"
+    except OSError as error:
+        problem = str(error)
+    if problem:
+        raise InputError(
+            f"{folder}: expected a folder for the run that can be made and written to, got: "
+            f"{problem}. Name another."
+        )
+    with exclusive(folder / ".lock"):
+        yield _Folder(folder, facts)
+
+
+def _compare(path: Path, facts: dict[str, Any]) -> None:
+    """Refuse the folder of a run that other facts decide."""
+    try:
+        stored = json.loads(path.read_bytes())
+        differing = [key for key in facts if stored.get(key) != facts[key]]
+    except (ValueError, AttributeError) as error:
+        raise DataError(
+            f"{path}: expected what a run of adjoint_lib has noted, got something unreadable "
+            f"({error}). Name another folder, or remove this one."
+        ) from error
+    if differing:
+        raise InputError(
+            f"{path.parent} holds another run: "
+            + "; ".join(
+                f"{key} {_short(stored.get(key))} there, {_short(facts[key])} now"
+                for key in differing
+            )
+            + ". Name another folder for this one, or remove that."
+        )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+# ------------------------------------------------------------------ merging
+
+
+def _check_versions(record: dict[str, Any], facts: dict[str, Any]) -> None:
+    for name in DECIDING:
+        expected, found = facts[f"version of {name}"], record["versions"][name]
+        if found != expected:
+            raise AdjointError(
+                f"a shard was computed with {name} {found}, the run is one of {name} {expected}: "
+                "their roundings may differ. Have the same version everywhere."
+            )
+
+
+def _merged(plan: Plan, records: list[dict[str, Any]]) -> Outcome:
+    report = plan.empty()
+    for record in records:
+        report += Report.from_dict(record["report"])
+    return Outcome(
+        report,
+        len(records),
+        round(sum(record["seconds"] for record in records), 1),
+        sorted({record["cores"] for record in records}),
+    )
+
+
+def _note(message: str) -> None:
+    tqdm.write(message, file=sys.stderr)

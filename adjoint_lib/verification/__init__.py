@@ -1,0 +1,1 @@
+"""Verification: every unit reconstructed and compared with what the network computes."""

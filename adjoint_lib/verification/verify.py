@@ -1,0 +1,351 @@
+"""Verification: reconstruct every unit and compare it with what the network computes.
+
+This is the paper's Eq. (14) to (16). Two methods, which prove different things:
+
+- ``"hypersurface"`` materialises H = J* w for every unit, streamed, and takes
+  c_hat = <x | H_I> + <x_b | H_b>. This is the paper's claim itself: each unit's own hypersurface
+  reproduces its activation.
+- ``"tangent"`` pushes [x; x_b] once through the frozen network, which gives <v | J* w> = <J v, w>
+  for all units at the cost of a forward pass. It proves that the network frozen at k [x; x_b] is
+  linear without remainder; that the individual H are right it proves only through adjointness. It
+  repeats the network's own operations, so with k a power of two it usually agrees to the last bit.
+
+The reference c is the value reading of the equivalent network: TensorFlow's own layers at [x; x_b],
+before the unit's own bias. Relative errors are (c_hat - c) / c, zeros in the denominator replaced
+by the smallest positive normal float32.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tqdm.auto import tqdm
+
+from adjoint_lib.core._threads import aside, side_by_side
+from adjoint_lib.core.equivalent_net import EquivalentNet, K, Layer, check_k
+from adjoint_lib.core.frozen import WORKSPACE, Frozen
+from adjoint_lib.core.hypersurface import mode_of
+from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.verification import coarse_weights as rounding
+from adjoint_lib.verification.coarse_weights import check_format
+from adjoint_lib.verification.report import LayerReport, Report
+
+METHODS = ("hypersurface", "tangent")
+SMALLEST = float(np.finfo(np.float32).tiny)
+TOGETHER = 16  # images that are frozen in one pass, where no unit direction is pushed
+
+
+def verify(
+    net: EquivalentNet,
+    images: np.ndarray,
+    layers: Sequence[str] | str | None = None,
+    mode: str | None = None,
+    method: str = "hypersurface",
+    dtype: str | None = None,
+    k: float = K,
+    weights_rounded: str | None = None,
+    max_bytes: int = WORKSPACE,
+    progress: bool = True,
+) -> Report:
+    """Reconstruct every unit of these layers for every image, and collect the errors.
+
+    Args:
+        images: (N, *input_shape) or one image.
+        layers: names; by default every layer after the first (there J is the identity); or "all".
+        mode: "RM2" takes the convolutions only, "RM0" the dense layers only; by default both.
+        method: "hypersurface" or "tangent", see above.
+        dtype: "float32" or "float64"; by default the net's.
+        k: J is taken at k [x; x_b].
+        weights_rounded: "bfloat16" takes H from weights rounded to it, see `rounding`.
+        max_bytes: memory for the tensors of one push or pull; two run side by side.
+        progress: show a progress bar if it takes longer than two seconds.
+    """
+    plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
+    images = plan.net.check_images(images).numpy()
+    report = plan.empty()
+    with tqdm(total=len(images), unit="image", delay=2, disable=not progress) as bar:
+        for part in plan.reports(images):
+            report += part
+            bar.update(part.images)
+    return report
+
+
+def reconstruct(
+    net: EquivalentNet,
+    image: np.ndarray,
+    layers: Sequence[str] | str | None = None,
+    **options,
+) -> dict[str, np.ndarray]:
+    """c_hat of every unit of these layers for one image: by layer, an array of its shape.
+
+    This is what `verify` compares with `net.value(image)`; `options` are those of `verify`.
+    """
+    plan = Plan.of(net, layers, **options)
+    batch = plan.net.check_images(image).numpy()
+    if len(batch) != 1:
+        raise InputError(f"expected one image, got {len(batch)}. Call this for each of them.")
+    found = plan.reconstructed(plan.net.freeze(batch, plan.k))
+    return {layer.name: c_hat[0] for layer, c_hat in found}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a verification does to each image: all that `verify` takes but the images, checked."""
+
+    net: EquivalentNet
+    layers: tuple[Layer, ...]
+    method: str
+    k: float
+    weights_rounded: str | None
+    max_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        net: EquivalentNet,
+        layers: Sequence[str] | str | None = None,
+        mode: str | None = None,
+        method: str = "hypersurface",
+        dtype: str | None = None,
+        k: float = K,
+        weights_rounded: str | None = None,
+        max_bytes: int = WORKSPACE,
+    ) -> Plan:
+        """The plan for these arguments of `verify`."""
+        net = net if dtype is None else net.astype(dtype)
+        if method not in METHODS:
+            raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
+        chosen = tuple(chosen_layers(net, layers, mode))
+        return cls(net, chosen, method, check_k(k), check_format(weights_rounded), max_bytes)
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of `of` besides the net that give this plan, in plain numbers and text."""
+        return {
+            "layers": [layer.name for layer in self.layers],
+            "method": self.method,
+            "dtype": self.net.dtype.name,
+            "k": self.k,
+            "weights_rounded": self.weights_rounded,
+            "max_bytes": self.max_bytes,
+        }
+
+    @property
+    def together(self) -> int:
+        """How many images go through the network at once.
+
+        The sums of a batch may be rounded in another order than those of one image. For results
+        that do not depend on how the images are divided, parts begin at multiples of this.
+        """
+        return TOGETHER if self.method == "tangent" or self.pulls else 1
+
+    @property
+    def pulls(self) -> bool:
+        """Whether only dense layers are reconstructed: of few units, which are best pulled."""
+        return all(layer.modes == ("RM0",) for layer in self.layers)
+
+    def empty(self) -> Report:
+        """The report of no image."""
+        return Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
+
+    def reports(self, images: np.ndarray) -> Iterator[Report]:
+        """The reports of the images, so many `together`; they add up to that of them all."""
+        for i in range(0, len(images), self.together):
+            yield aside(self.report, images[i : i + self.together])
+
+    def report(self, batch: np.ndarray) -> Report:
+        """The report of one batch of images."""
+        net, method, rough = self.net, self.method, self.weights_rounded
+        frozen = net.freeze(batch, self.k)
+        values = net.value(batch)
+        scales = rounding_scale(frozen, self.layers)
+        u = rounding.unit_roundoff(rough) if rough else unit_roundoff(net.dtype)
+        report = self.empty()
+        report.images = len(batch)
+        for layer, found in self.reconstructed(frozen):
+            c, A = values[layer.name].numpy(), scales[layer.name]
+            limit = bound(net, layer, method, rough)
+            report.layers[layer.name] += measure(layer, c, found, A, limit, net.dtype, u)
+        return report
+
+    def reconstructed(self, frozen: Frozen) -> Iterator[tuple[Layer, np.ndarray]]:
+        """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images."""
+        if self.weights_rounded:
+            coarse = self._coarse
+            frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
+        if self.method == "tangent":
+            return _by_tangent(frozen, self.layers)
+        by = _by_pull if self.pulls else _by_push
+        return by(frozen, self.layers, self.max_bytes)
+
+    @functools.cached_property
+    def _coarse(self) -> EquivalentNet:
+        """The network that H is taken from, if its weights are rounded."""
+        return rounding.rounded(self.net, self.weights_rounded)
+
+
+def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndarray]:
+    """A: |v| through |weights| with the same pattern, in float64: (P, *layer.shape) each."""
+    absolute = frozen.absolute()
+    starts = absolute.along(*(tf.abs(part) for part in absolute.v))
+    pushed = dict(absolute.push(starts, [layer.number for layer in layers]))
+    return {layer.name: pushed[layer.number].numpy() for layer in layers}
+
+
+def bound(
+    net: EquivalentNet, layer: Layer, method: str, weights_rounded: str | None = None
+) -> float:
+    """The rigorous limit of |c_hat - c| / (u A).
+
+    c and c_hat are sums of products along paths; each product meets at most n roundings (another
+    number where H may be pulled, as those of dense layers are), and the inner product with H at
+    most d_in more. |error| <= gamma A with gamma = m u / (1 - m u) for m roundings. If c_hat has
+    rounded weights, u is that of their format, which dwarfs the rest.
+    """
+    n = net.roundings(layer)
+    m = 2 * n
+    if method == "hypersurface":
+        back = net.roundings_back(layer) if layer.modes == ("RM0",) else 0
+        m = n + max(n, back) + net.d_in
+    u = unit_roundoff(net.dtype)
+    if weights_rounded is None:
+        return m / (1 - m * u)
+    coarse = rounding.unit_roundoff(weights_rounded)
+    spread = (1 + coarse) ** rounding.rounded_weights(net, layer)
+    return (spread * (1 + m * u / (1 - m * u)) - 1) / coarse
+
+
+def unit_roundoff(dtype: tf.DType) -> float:
+    return float(np.finfo(dtype.as_numpy_dtype).eps) / 2
+
+
+def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """The paper's epsilon = (c_hat - c) / c, with zeros of c replaced by the smallest float32."""
+    c, found = c.astype(float), found.astype(float)
+    return (found - c) / np.where(c == 0, SMALLEST, c)
+
+
+def expected_misses(c: np.ndarray, found: np.ndarray, limit: float = 0.01) -> float:
+    """The share of units to expect beyond a relative error of `limit`, from a few of them.
+
+    A unit misses if |c| < |error| / limit. Where the values of a channel have density f at zero and
+    its errors the mean size e, that is a share of 2 f e / limit of its units. Both are taken from
+    the units within a twentieth of the channel's spread around zero, so a few images foretell what
+    is too rare to be counted there.
+
+    Args:
+        c, found: (..., channels), the units and what reconstructs them.
+    """
+    c, found = c.astype(float), found.astype(float)
+    width = c.std(tuple(range(c.ndim - 1))) / 20
+    near = np.abs(c) < width
+    if not near.any():
+        raise InputError(
+            f"expected units near zero, but none of {c.size} is within a twentieth of its "
+            "channel's spread. Take more units."
+        )
+    errors = np.where(near, np.abs(found - c), 0)
+    two_f_e = np.divide(errors, width, out=errors, where=near)  # on average: f is near / (2 width)
+    return float(two_f_e.mean() / limit)
+
+
+def measure(
+    layer: Layer,
+    c: np.ndarray,
+    found: np.ndarray,
+    A: np.ndarray,
+    limit: float,
+    dtype: tf.DType,
+    u: float,
+) -> LayerReport:
+    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|.
+
+    `limit` is that of |c_hat - c| / (u A).
+    """
+    if not np.isfinite(found).all() or not np.isfinite(c).all():
+        raise AdjointError(
+            f"layer '{layer.name}' has units that are NaN or infinite: the network overflows "
+            f"{dtype.name} at these images. Verify in float64, or check the weights."
+        )
+    error = np.abs(found.astype(float) - c.astype(float)) / u
+    largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
+    return LayerReport.of(
+        relative_error(c, found), _largest_ratio(error, A), _largest_ratio(error, largest), limit
+    )
+
+
+def _largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
+    """max error / scale; an error where the scale is zero counts as infinite."""
+    scale = np.broadcast_to(scale, error.shape)
+    ratio = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+    return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
+
+
+def chosen_layers(
+    net: EquivalentNet, names: Sequence[str] | str | None, mode: str | None
+) -> list[Layer]:
+    """The layers that `layers=` and `mode=` of `verify` mean."""
+    if mode not in (None, "RM2", "RM0"):
+        raise InputError(
+            f"expected mode 'RM2' (convolutions), 'RM0' (dense) or None (both), got {mode!r}."
+        )
+    if names is None:
+        found = [layer for layer in net.layers if layer.number != net.layers[0].number] or list(
+            net.layers
+        )
+    elif isinstance(names, str) and names == "all":
+        found = list(net.layers)
+    else:
+        found = [net.layer(name) for name in ([names] if isinstance(names, str) else names)]
+        for layer in found:
+            mode_of(layer, mode)
+    found = [layer for layer in found if mode is None or mode in layer.modes]
+    if not found:
+        raise InputError(f"no layer of '{net.name}' fits mode {mode}.")
+    return sorted(found, key=lambda layer: layer.number)
+
+
+Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *layer.shape)
+
+
+def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
+    """<J v, w>: one pass along v."""
+    pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
+    yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
+
+
+def _by_push(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with all of H streamed by its rows, for one image."""
+    v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
+    totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
+    rows = frozen.net.rows(frozenset(totals), max_bytes)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
+        for layer, block in frozen.hypersurfaces(layers, rows):
+            block.weighed(v, totals[layer.number])
+    yield from ((layer, totals[layer.number][None]) for layer in layers)
+
+
+def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with H of every unit pulled: several images at a time if they have few units."""
+    x, x_b = frozen.v
+    v = tf.concat([tf.reshape(x, (x.shape[0], -1)), x_b], 1)
+    for layer in layers:
+        (units,) = layer.shape
+        rows = frozen.net.rows(frozenset([layer.number]), max_bytes)
+        images = max(1, rows // units)
+        found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
+
+        def pulls(some: slice, layer=layer, units=units, rows=rows):
+            part = frozen.part(some.start, some.stop)
+            for j in range(0, units, rows):
+                H = part.pulled(layer.number, slice(j, j + rows))
+                yield (some, slice(j, j + rows)), tf.linalg.matvec(H, v[some]).numpy()
+
+        parts = (slice(i, i + images) for i in range(0, len(v), images))
+        for where, c_hat in side_by_side(map(pulls, parts)):
+            found[where] = c_hat
+        yield layer, found

@@ -1,0 +1,106 @@
+"""What Sphinx does for this book beyond the usual: no scripts of others, plain docstrings, indexes.
+
+Pages contain two indexes that are made from what they list:
+
+    ```{index-of} exercises
+    ```
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+BOOK = Path(__file__).resolve().parents[2]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", drop_remote_scripts, priority=900)
+    app.connect("autodoc-process-docstring", plain_docstring, priority=100)
+    app.add_directive("index-of", IndexOf)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+# ------------------------------------------------------------------ nothing from elsewhere
+
+
+def drop_remote_scripts(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Take out the scripts of sphinx-thebe, which Jupyter Book adds and which would run code on a
+    server elsewhere, and which this book does not use."""
+
+    def foreign(script) -> bool:
+        attributes = getattr(script, "attributes", {})
+        return "thebe" in f"{getattr(script, 'filename', script)} {attributes.get('body', '')}"
+
+    for kind in ("script_files", "css_files"):
+        context[kind] = [script for script in context.get(kind, []) if not foreign(script)]
+
+
+# ------------------------------------------------------------------ docstrings
+
+SECTION = re.compile(r"(Args|Attributes|Raises|Returns):$")
+ENTRY = re.compile(r"((?:\*{0,2}\w+(?:, )?)+): (.*)$")
+
+
+def plain_docstring(app, what, name, thing, options, lines: list[str]) -> None:
+    """Docstrings here are plain text: code stands in backticks, and arguments or attributes in
+    lines such as `name: what it is`, with or without a heading such as `Args:` above them.
+
+    What else reStructuredText would take for a sign (J*, |c|, x_) is meant as it stands.
+    """
+    text = "\n".join(lines).strip("\n")
+    lines[:] = [line for block in re.split(r"\n\s*\n", text) for line in [*_block(block), ""]]
+
+
+def _block(block: str) -> list[str]:
+    """A paragraph, or a list of entries, maybe under a heading."""
+    heading, lines = [], block.splitlines()
+    if SECTION.match(lines[0].strip()):
+        heading, lines = [f"**{lines[0].strip()[:-1]}**", ""], lines[1:]
+    lines = textwrap.dedent("\n".join(lines)).splitlines()
+    entries = [bool(ENTRY.match(line)) for line in lines]
+    if not lines or not entries[0] or not (heading or sum(entries) > 1):
+        return heading + [_plain(line) for line in lines]
+    out = []
+    for line, is_entry in zip(lines, entries, strict=True):
+        if is_entry:
+            name, text = ENTRY.match(line).groups()
+            out.append(f"- ``{name}``: {_plain(text)}")
+        else:
+            out.append(f"  {_plain(line.strip())}")
+    return heading + out
+
+
+def _plain(line: str) -> str:
+    """The line with its code marked as such, and every other sign escaped."""
+    pieces = re.split(r"(``[^`]+``|`[^`]+`)", line)
+    return "".join(
+        f"``{piece.strip('`')}``" if place % 2 else re.sub(r"([*|`]|_(?=\W|$))", r"\\\1", piece)
+        for place, piece in enumerate(pieces)
+    )
+
+
+# ------------------------------------------------------------------ indexes
+
+
+class IndexOf(SphinxDirective):
+    """`{index-of} NAME`: the text that `indexes.NAME` writes, read as if it stood on the page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from adjoint_book.build import indexes
+
+        for path in [Path(indexes.__file__), *sorted(BOOK.glob("*.ipynb"))]:
+            self.env.note_dependency(str(path))
+        text = getattr(indexes, self.arguments[0])(BOOK)
+        holder = nodes.Element()
+        self.state.nested_parse(StringList(text.splitlines(), self.arguments[0]), 0, holder)
+        return holder.children

@@ -1,0 +1,63 @@
+"""The book's indexes, made from what they list: exercises, and what the paper shows.
+
+Each function returns the text of a table in MyST Markdown; pages take it in by `{index-of} NAME`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from adjoint_book.build.reproduction import ROWS
+
+# ------------------------------------------------------------------ exercises
+
+EXERCISE = re.compile(r"^### Exercise (?:\d+\.)?(\d+): (.+)$", re.M)
+
+
+def exercises(book: Path) -> str:
+    """Every exercise with its chapter, and the function that checks it."""
+    lines = ["| exercise | chapter | checked by |", "|---|---|---|"]
+    for path in sorted(book.glob("*.ipynb")):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        for at, cell in enumerate(cells):
+            for match in EXERCISE.finditer("".join(cell["source"])):
+                check = _first_check(cells[at:])
+                number = f"{int(path.name[:2])}.{match[1]}"
+                lines.append(f"| {number} {match[2]} | [](./{path.name}) | `{check}` |")
+    return "\n".join(lines)
+
+
+def _first_check(cells: list[dict]) -> str:
+    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    found = re.search(r"check_\w+", code)
+    return found[0] if found else ""
+
+
+# ------------------------------------------------------------------ the paper
+
+
+def figures(book: Path) -> str:
+    """The paper's figures."""
+    return _table("figure")
+
+
+def tables(book: Path) -> str:
+    """The paper's tables."""
+    return _table("table")
+
+
+def equations(book: Path) -> str:
+    """The paper's algorithm and equations."""
+    return _table("equation")
+
+
+def _table(kind: str) -> str:
+    lines = ["| in the paper | chapter | paper | ours | command |", "|---|---|---|---|---|"]
+    for row in ROWS:
+        if row.kind == kind:
+            cells = [row.title, f"[](./{row.chapter}.ipynb)"]
+            cells += [row.paper(), row.ours(), row.command()]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

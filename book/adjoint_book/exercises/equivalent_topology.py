@@ -1,0 +1,80 @@
+"""Checks of the chapter on the equivalent topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint_book.exercises.checking import compare
+
+W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
+W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
+W = np.array([2.0, -1.0])
+X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+
+
+def _unit(b0: np.ndarray) -> float:
+    """c of the chapter's tiny network, with these biases in its first layer."""
+    p0 = np.maximum(W0 @ X + b0, 0)
+    return float(W @ np.maximum(W1 @ p0 + B1, 0))
+
+
+def check_count_biases(answer: Any) -> None:
+    """Entries of x_b: conv 16, conv 32, conv 32 without bias, dense 10."""
+    compare(
+        answer,
+        16 + 32 + 10,
+        correct="one entry for each out-channel of each layer that has a bias, whatever the size "
+        "of the feature maps.",
+        hints=[
+            (16 + 32 + 32 + 10, "One of the layers has no bias."),
+            (16 + 32, "The dense layer has biases too."),
+            (
+                16 * 32 * 32 + 32 * 32 * 32 + 10,
+                "A convolution's bias is one number for a channel, shared by all positions.",
+            ),
+        ],
+        hint="Add up the out-channels of the layers with a bias.",
+    )
+
+
+def check_bias_position(answer: Any) -> None:
+    """Where in v = [x; x_b] the bias of channel 5 of conv2 is: after 3072 pixels, 8 and 12."""
+    place = 32 * 32 * 3 + 8 + 12 + 5
+    compare(
+        answer,
+        place,
+        correct="net.layer('conv2').bias.start + 5 counts within x_b; the pixels come first.",
+        hints=[
+            (place - 32 * 32 * 3, "That is its place in x_b; v begins with the image."),
+            (place + 1, "Counting begins at 0, so channel 5 is the sixth."),
+        ],
+        hint="Pixels first, then the biases of conv0, then those of conv1, then 0, 1, 2, ...",
+    )
+
+
+def check_nudged_bias(answer: Any) -> None:
+    """c of the tiny network after the last bias of the first layer has grown by 0.5."""
+    compare(
+        answer,
+        _unit(B0 + np.array([0, 0, 0.5])),
+        correct="the old value plus 0.5 times its entry of H_b, exactly: no neuron changed sides.",
+        hints=[
+            (_unit(B0) + 0.5, "Its weight in c is not 1; look it up in H_b."),
+            (_unit(B0), "Its entry of H_b is not 0."),
+            (_unit(B0) - 1, "That is for a step of 1; this one is 0.5."),
+        ],
+        hint="c changes by the step times the bias's entry of H_b.",
+    )
+
+
+def check_bias_room(answer: Any) -> None:
+    """How far the shut neuron's bias may grow before the pattern, and so H, changes."""
+    compare(
+        answer,
+        float(-(W0 @ X + B0)[1]),
+        correct="until its sum reaches 0. Beyond that the neuron opens, and H is another one.",
+        hints=[(6.0, "That is without the bias it has already.")],
+        hint="What is the sum of the neuron that is shut?",
+    )

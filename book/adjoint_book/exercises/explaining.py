@@ -1,0 +1,109 @@
+"""Checks for the chapter 'What hypersurfaces show'."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint_book.exercises.checking import compare
+
+# The chapter's network: two pixels, three hidden units, two more, two classes.
+W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
+W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
+CLASSES = np.array([[3.0, -2.0], [2.0, -2.0]])
+X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+
+
+def check_margin_hypersurface(answer: np.ndarray | None) -> None:
+    """H of the difference of the two class scores of the tiny network: 7 entries."""
+    first, second = _hypersurfaces()
+    compare(
+        answer,
+        first - second,
+        correct="its inner product with v is the margin, 4: image -1, biases 5.",
+        hints=[
+            (second - first, "The sign is the other way round."),
+            (first, "That is the hypersurface of class A alone."),
+            ((first - second)[:2], "The biases have entries too: seven in all."),
+        ],
+        hint="J* is linear: subtract the two hypersurfaces, or pull back the difference of the "
+        "two kernels.",
+    )
+
+
+def check_nearest_tie(answer: float | None) -> None:
+    """How far the pixels have to move for a tie, if the linear map held: margin / |H_I|."""
+    first, second = _hypersurfaces()
+    H = first - second
+    margin = H @ np.concatenate([X, B0, B1])
+    compare(
+        answer,
+        margin / np.linalg.norm(H[:2]),
+        correct="but on the way the second hidden unit of the second layer shuts, so the region "
+        "has been left: the number is a prediction of the linear map, not of the network.",
+        hints=[
+            (margin / np.linalg.norm(H), "Only the pixels may move; the biases stay."),
+            (margin / np.sum(H[:2] ** 2), "That is the step along H_I; its length is asked for."),
+            (margin, "That is the margin itself; divide it by the slope."),
+        ],
+        hint="The margin changes fastest along H_I of the difference, at a rate of its length.",
+    )
+
+
+def check_lrp_shared(answer: np.ndarray | None) -> None:
+    """LRP-0 of class A with the biases left out of the denominators: one number a pixel."""
+    compare(
+        answer,
+        _shared_out(),
+        correct="the sum is the score, 8, but all of it on the first pixel: the shares of the "
+        "biases have been handed to whatever input was at hand.",
+        hints=[
+            (
+                X * _hypersurfaces()[0][:2],
+                "That is gradient x input, which is LRP-0 with the biases in the denominators.",
+            )
+        ],
+        hint="Start with R = w * a at the last hidden layer. Going back through W, unit k hands "
+        "a_j W[k, j] / (sum of a_i W[k, i]) of its R to input j; the bias gets nothing.",
+    )
+
+
+def check_largest_source(answer: str | None) -> None:
+    """Which bias vector contributes most to the winning score of image 5 in VGG7; a name."""
+    from adjoint_book.figures.networks import network
+
+    net, images = network()
+    units = net.astype("float64").hypersurface(images[5], "fc")[:]
+    parts = units.contributions[units.value.argmax()]
+    names = units.sources
+    compare(
+        answer,
+        names[1 + int(np.argmax(parts[1:]))],
+        correct="`contributions` has the image first, then each part of x_b in order.",
+        hints=[
+            ("image", "The question is about the biases."),
+            (names[1 + int(np.argmin(parts[1:]))], "That is the smallest contribution."),
+        ],
+        hint="net64.hypersurface(images[5], 'fc')[:] has .value, .contributions and .sources.",
+    )
+
+
+def _hypersurfaces() -> np.ndarray:
+    """H of both classes in [x; b0; b1]: (2, 7)."""
+    open0, open1 = _activations()[0] > 0, _activations()[1] > 0
+    pick = np.eye(7)
+    J0 = open0[:, None] * (W0 @ pick[:2] + pick[2:5])
+    return CLASSES @ (open1[:, None] * (W1 @ J0 + pick[5:]))
+
+
+def _activations() -> tuple[np.ndarray, np.ndarray]:
+    a0 = np.maximum(W0 @ X + B0, 0)
+    return a0, np.maximum(W1 @ a0 + B1, 0)
+
+
+def _shared_out() -> np.ndarray:
+    a0, a1 = _activations()
+    relevance = CLASSES[0] * a1
+    for W, a in ((W1, a0), (W0, X)):
+        products = W * a
+        relevance = (relevance / products.sum(1)) @ products
+    return relevance

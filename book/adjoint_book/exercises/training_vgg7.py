@@ -1,0 +1,80 @@
+"""Checks for the chapter 'Training VGG7'."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from adjoint_book.exercises.checking import compare, compare_function
+
+
+def check_vgg7_kernels(answer: int | None) -> None:
+    """The numbers in VGG7's kernels for 100 classes."""
+    from adjoint_lib.experiments.models import vgg7
+
+    model = vgg7(classes=100)
+    truth = sum(math.prod(w.shape) for w in model.trainable_weights if w.name == "kernel")
+    compare(
+        answer,
+        truth,
+        correct="each further class costs one weight for each of the 96 pooled channels.",
+        hints=[
+            (truth - 90 * 96, "That is with 10 classes."),
+            (truth + 90, "The dense layer has no bias."),
+            (truth + 10 * 96, "The 100 classes replace the 10, they do not come on top."),
+        ],
+        hint="The dense layer has one column of 96 weights for each class.",
+    )
+
+
+def check_rate(answer: float | None) -> None:
+    """The rate of one cycle of 60 epochs, peak 0.2, after 45 epochs."""
+    from adjoint_lib.experiments.training.recipes import recipe
+
+    compare(
+        answer,
+        recipe("fast", "vgg7", "cifar10").stretched(60).learning_rate(45),
+        correct="one third of the way is left, and one third of the peak.",
+        hints=[
+            (0.05, "The fall begins at epoch 15, not at the start."),
+            (0.15, "It falls, and it falls from epoch 15 on."),
+            (0.2 * 2 / 3, "That is how much it has fallen; what is left?"),
+        ],
+        hint="The rate is 0.2 at epoch 15, 0 at epoch 60, and a straight line between.",
+        rtol=5e-3,
+    )
+
+
+def check_interval(answer: float | None) -> None:
+    """Half the width of the 95 % interval of 895 in 1,000, in percentage points."""
+    truth = 100 * 1.96 * math.sqrt(0.895 * 0.105 / 1000)
+    compare(
+        answer,
+        truth,
+        correct="so 1,000 images cannot tell two networks apart that differ by a point or two.",
+        hints=[
+            (truth / 100, "That is the share; in percentage points it is 100 times as much."),
+            (2 * truth, "That is the whole width; the question is for half of it."),
+        ],
+        hint="p is 0.895 and n is 1,000.",
+        rtol=0.02,
+    )
+
+
+def check_starved(answer: Callable | None) -> None:
+    """The gradient of cross-entropy after a final ReLU, by the scores before it."""
+
+    def truth(c: np.ndarray, label: int) -> np.ndarray:
+        odds = np.exp(np.maximum(c, 0))
+        return (odds / odds.sum() - np.eye(len(c))[label]) * (c > 0)
+
+    rng = np.random.default_rng(9)
+    compare_function(
+        answer,
+        truth,
+        [(rng.normal(size=6), 2), (rng.normal(size=10), 0), (np.array([-1.0, -2.0, 3.0]), 1)],
+        correct="zero for every class whose score is negative, even the true one.",
+        hint="Softmax of max(c, 0), less the true class, times whether c is above 0.",
+    )

@@ -1,0 +1,86 @@
+"""Checks for the chapters on verification."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint_book.exercises.checking import compare
+
+
+def check_share(answer: float | None) -> None:
+    """The share of the exercise's units with a relative error of at most 1 %."""
+    c = np.array([1.0, -2.0, 0.5, 1e-6, -0.25, 4.0, 1e-5, 3.0])
+    c_hat = c + np.array([1e-7, 3e-7, -1e-7, 2e-8, 1e-7, -4e-7, 5e-8, 0])
+    truth = float(np.mean(np.abs((c_hat - c) / c) <= 0.01))
+    compare(
+        answer,
+        truth,
+        correct="only the smallest unit misses, with the smallest error but one.",
+        hints=[
+            (1.0, "One unit misses: divide by c, not by the largest unit."),
+            (8 * truth, "That is how many; the share is divided by eight."),
+            (1 - truth, "That is the share that misses."),
+        ],
+        hint="Take |c_hat - c| / |c| of each, and count those up to 0.01.",
+    )
+
+
+def check_misses(answer: float | None) -> None:
+    """Units of conv1 of VGG7 that miss 1 %, of one image, if 99.9987 % do not."""
+    truth = 32**3 * (1 - 0.999987)
+    compare(
+        answer,
+        truth,
+        correct="less than one: most images have no such unit in conv1 at all.",
+        hints=[
+            (100 * truth, "A percent is a hundredth: the share that misses is 1.3e-5."),
+            (32**3 * 0.999987, "That is how many are within 1 %."),
+        ],
+        hint="Units times the share that misses.",
+        rtol=2e-2,
+    )
+
+
+def check_directions(answer: int | None) -> None:
+    """Directions in the hypersurface method for VGG7, against one."""
+    compare(
+        answer,
+        32 * 32 * 3 + 384,
+        correct="that is why one pass is for whole test sets.",
+        hints=[(3072, "The biases are directions too."), (384, "The pixels are directions too.")],
+        hint="One for each entry of [x; x_b].",
+    )
+
+
+def check_dense_units(answer: int | None) -> None:
+    """Materialised RM0 hypersurfaces for 10,000 images and 100 classes."""
+    compare(
+        answer,
+        10_000 * 100,
+        correct="a million hypersurfaces, one for each image and class.",
+        hints=[(100, "That is for one image."), (10_000, "Each image has 100 classes.")],
+        hint="Images times classes.",
+    )
+
+
+def check_wider(answer: float | None) -> None:
+    """How many times wider an interval gets if 64 units always err together."""
+    compare(
+        answer,
+        8.0,
+        correct="64 alike count as one, and the width goes with the square root.",
+        hints=[(64, "The width goes with the square root of the count."), (1 / 8, "Wider.")],
+        hint="n units in groups of 64 that are alike are worth n / 64 units.",
+        rtol=1e-3,
+    )
+
+
+def check_one_more_bit(answer: float | None) -> None:
+    """The misses of a network whose errors are halved, over those before."""
+    compare(
+        answer,
+        0.5,
+        correct="a unit misses below a hundred times its error, and half as far are half as many.",
+        hints=[(2, "Fewer, not more."), (0.25, "The share is in proportion to the error.")],
+        hint="The share is 2 f e / 0.01; f does not change.",
+    )

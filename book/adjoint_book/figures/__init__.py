@@ -1,0 +1,65 @@
+"""Every figure of the book, drawn by a call: `al.figures.one_neuron()`.
+
+`names()` lists them, `save(name, path)` draws one to a file, as `python -m adjoint_lib figure NAME`
+does. A new one is a function in a module of this package, under the decorator `figure`; its module
+imports TensorFlow, and what needs it, inside the functions, so that listing the names is quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjoint_book.figures.registry import about, figure, get, names
+from adjoint_lib.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+__all__ = ["about", "figure", "get", "names", "save", "use_style"]
+
+FORMATS = ("svg", "png", "pdf")
+
+
+def use_style() -> None:
+    """Draw in the book's style from here on, in a notebook that draws for itself."""
+    from adjoint_book.figures.style import use
+
+    use()
+
+
+def save(name: str, path: str | Path) -> Path:
+    """Draw the figure `name` to a file; its ending, .svg, .png or .pdf, is the format."""
+    path = Path(path)
+    if path.suffix.lstrip(".") not in FORMATS:
+        raise InputError(
+            f"expected a file that ends in {', '.join('.' + end for end in FORMATS)}, got {path}."
+        )
+    draw = get(name)
+    if not path.parent.is_dir():
+        raise InputError(f"expected an existing folder, got {path.parent}. Make it first.")
+    import matplotlib.pyplot as plt
+
+    from adjoint_book.figures.style import STYLE
+
+    with plt.rc_context(STYLE):
+        # A date in the file would make the same figure differ from day to day.
+        dated = {"svg": "Date", "pdf": "CreationDate"}.get(path.suffix.lstrip("."))
+        draw().savefig(path, bbox_inches="tight", metadata={dated: None} if dated else None)
+    return path
+
+
+def __getattr__(name: str) -> Callable[..., Figure] | Any:
+    """The function that draws the figure `name`, dashes written as underscores."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return get(name)
+    except InputError as error:
+        raise AttributeError(f"module {__name__!r} has no figure {name!r}: {error}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name.replace("-", "_") for name in names())})

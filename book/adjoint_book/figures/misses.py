@@ -1,0 +1,141 @@
+"""How many units miss 1 %, layer by layer: beside the paper's, and as a few images foretell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from adjoint_book.figures.networks import network
+from adjoint_book.figures.registry import figure
+from adjoint_book.figures.style import BLUE, GREY, INK, SMALL, VERMILION, WIDTH
+from adjoint_lib.experiments import paper
+
+NETWORKS = {"vgg7": "VGG7", "resnet20": "ResNet20", "resnet20-fixup": "ResNet20-Fixup"}
+PAPERS_MOST = 3e-4  # the share of units beyond 1 % that the paper grants a layer
+
+
+@figure("misses-by-layer")
+def misses_by_layer(dataset: str = "cifar10") -> Figure:
+    """Units that miss 1 % in each layer of each network: in the stored runs, and in the paper.
+
+    Also how often the network's own float32 values miss those in float64, as far as eight sample
+    images foretell it.
+    """
+    sizes = {"width_ratios": [1, 2.2, 2.2]}
+    drawing, axes = plt.subplots(1, 3, figsize=(WIDTH, 3.4), sharey=True, gridspec_kw=sizes)
+    for ax, (model, name) in zip(axes, NETWORKS.items(), strict=True):
+        _one_network(ax, model, dataset)
+        ax.set_title(name, fontsize=SMALL + 1)
+    axes[0].set_ylabel("misses, of 100,000 units")
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return drawing
+
+
+def _one_network(ax: Axes, model: str, dataset: str) -> None:
+    from adjoint_lib.experiments import results
+
+    theirs = paper.percentages(model, dataset)
+    ours = results.every_layer(model, dataset)
+    at = {name: x for x, name in enumerate(theirs, 1)}
+
+    def points(shares: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
+        return [at[name] for name in shares], 1e5 * np.array([*shares.values()])
+
+    x, missed = points({name: 1 - layer.share() for name, layer in ours.items()})
+    low = points({name: 1 - layer.interval()[1] for name, layer in ours.items()})[1]
+    high = points({name: 1 - layer.interval()[0] for name, layer in ours.items()})[1]
+    bars = missed - low, high - missed
+    ax.errorbar(x, missed, bars, fmt="o", color=BLUE, label="ours, with 95 % intervals")
+    found = {name: 1 - share / 100 for name, share in theirs.items()}
+    ax.plot(*points(found), "s", color=VERMILION, mfc="white", label="the paper's")
+    ax.plot(*points(_forward(model, dataset)), "_", color=INK, ms=8, label="float32's own")
+    ax.axhline(1e5 * PAPERS_MOST, color=GREY, lw=1, ls="--", label="99.97 % within 1 %")
+    numbers = [*range(1, len(theirs), 1 if len(theirs) < 8 else 4)]
+    ax.set(yscale="log", xlabel="layer")
+    ax.set_xticks([*numbers, len(theirs)], [*map(str, numbers), "fc"])
+
+
+def _forward(model: str, dataset: str, images: int = 8) -> dict[str, float]:
+    """Expected misses of a convolution's float32 values, held against those in float64."""
+    from adjoint_lib.verification.verify import expected_misses
+
+    net, samples = network(model, dataset)
+    c, exact = (n.value(samples[:images]) for n in (net, net.astype("float64")))
+    return {
+        name: expected_misses(exact[name].numpy(), c[name].numpy())
+        for name in paper.percentages(model, dataset)
+        if name != "fc"  # too few units
+    }
+
+
+@figure("expected-misses")
+def expected_misses(
+    expected: Mapping[str, Mapping[str, float]] | None = None,
+    counted: Mapping[str, Mapping[str, float]] | None = None,
+) -> Figure:
+    """Shares of units that miss 1 %: expected from a few images, and counted in the stored runs.
+
+    Args:
+        expected, counted: shares by layer, by data set, two of them; by default of VGG7's
+            convolutions, whose numbers stand at the points.
+    """
+    if expected is None or counted is None:
+        expected, counted = _misses()
+    drawing, ax = plt.subplots(figsize=(WIDTH, 4.2))
+    both = [*expected.values(), *counted.values()]
+    ends = 0, 1.15e5 * max(share for layers in both for share in layers.values())
+    ax.plot(ends, ends, color=GREY, lw=1, label="equal")
+    places = ((-5, 5), "right", "bottom"), ((0, -5), "center", "top")  # of the numbers
+    for (dataset, layers), marker, place in zip(expected.items(), "os", places, strict=True):
+        x = [1e5 * share for share in layers.values()]
+        y = [1e5 * counted[dataset][name] for name in layers]
+        ax.plot(x, y, marker, label=dataset)
+        numbers = [name.removeprefix("conv") for name in layers]
+        away, ha, va = place
+        for number, at in _labels(numbers, zip(x, y, strict=True), ends[1] / 12):
+            ax.annotate(number, at, away, textcoords="offset points", ha=ha, va=va)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
+    ax.set(xlabel="expected, of 100,000 units", ylabel="counted, of 100,000 units")
+    ax.legend()
+    return drawing
+
+
+def _labels(
+    texts: Iterable[str], points: Iterable[tuple[float, float]], near: float
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """One label for each point; points as near as this to a first one share one, at their mean."""
+    groups: list[list[tuple[str, float, float]]] = []
+    for text, (x, y) in zip(texts, points, strict=True):
+        close = (g for g in groups if max(abs(g[0][1] - x), abs(g[0][2] - y)) < near)
+        group = next(close, None)
+        if group is None:
+            groups.append(group := [])
+        group.append((text, x, y))
+    for group in groups:
+        names, x, y = zip(*group, strict=True)
+        yield ", ".join(names), (np.mean(x), np.mean(y))
+
+
+def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    from adjoint_lib.experiments import results
+    from adjoint_lib.verification import verify as verification
+
+    expected, counted = {}, {}
+    for dataset in ("cifar10", "cifar100"):
+        stored = results.materialised("vgg7", dataset)
+        net, samples = network("vgg7", dataset)
+        found = [verification.reconstruct(net, x, mode="RM2") for x in samples[:images]]
+        c = net.value(samples[:images])
+        names = [name for name in found[0] if name in stored]
+        expected[dataset] = {
+            name: verification.expected_misses(
+                c[name].numpy(), np.stack([one[name] for one in found])
+            )
+            for name in names
+        }
+        counted[dataset] = {name: 1 - stored[name].report.layers[name].share() for name in names}
+    return expected, counted

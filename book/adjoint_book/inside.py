@@ -1,0 +1,56 @@
+"""What the chapters show of the library's inside.
+
+None of this is public: it may change from one version of adjoint_lib to the next, and this list
+with it. The chapters take it from here, so that one file says what they depend on.
+"""
+
+from adjoint_lib.cli.main import main
+from adjoint_lib.core.folding import batch_norm
+from adjoint_lib.core.frozen import evaluate, live_entries
+from adjoint_lib.core.hypersurface import readable
+from adjoint_lib.core.primitives import Activation, Conv, Sum
+from adjoint_lib.core.tables import Table
+from adjoint_lib.core.windows import Patch
+from adjoint_lib.experiments import paper, resources
+from adjoint_lib.experiments.data.checked import KnownFile, read
+from adjoint_lib.experiments.data.cifar import DATASETS
+from adjoint_lib.experiments.weights import provenance
+from adjoint_lib.frontend.activations import PIECEWISE
+from adjoint_lib.frontend.layer_rules import HANDLERS
+from adjoint_lib.frontend.layers import Bias
+from adjoint_lib.verification.coarse_weights import rounded
+from adjoint_lib.verification.verify import (
+    bound,
+    expected_misses,
+    reconstruct,
+    relative_error,
+    rounding_scale,
+)
+
+__all__ = [
+    "DATASETS",
+    "HANDLERS",
+    "PIECEWISE",
+    "Activation",
+    "Bias",
+    "Conv",
+    "KnownFile",
+    "Patch",
+    "Sum",
+    "Table",
+    "batch_norm",
+    "bound",
+    "evaluate",
+    "expected_misses",
+    "live_entries",
+    "main",
+    "paper",
+    "provenance",
+    "read",
+    "readable",
+    "reconstruct",
+    "relative_error",
+    "resources",
+    "rounded",
+    "rounding_scale",
+]

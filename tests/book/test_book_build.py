@@ -1,0 +1,262 @@
+"""The build is strict, its pages need no other host, and its indexes have no empty row.
+
+A book of two small pages and the library's reference is built with the real settings; the whole one
+is checked by the same tool at the end of `make book`.
+"""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adjoint_book import figures
+from adjoint_book.build import check_site, indexes, reproduction
+from repository import ROOT, text
+
+
+def small_book(folder: Path, code: str = "1 + 1", prose: str = "Text.", **page: str) -> Path:
+    """The settings of this book, with a first page and one notebook."""
+    shutil.copytree(ROOT / "book" / "_static", folder / "book" / "_static")
+    for path in [*(ROOT / "book").glob("*.py"), ROOT / "book" / "references.bib"]:
+        if path.name != "conftest.py":
+            shutil.copy(path, folder / "book")
+    shutil.copy(ROOT / "_config.yml", folder)
+    (folder / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/intro\nchapters:\n  - file: book/page\n"
+    )
+    (folder / "book" / "intro.md").write_text(
+        "# First\n\nMathematics: $x^2$. [](./page.ipynb)\n\n```{math}\n:label: eq-one\nx = 1\n```\n"
+    )
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# Page\n\n{prose}"},
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "b",
+            "metadata": {},
+            "outputs": [],
+            "source": code,
+        },
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / "book" / "page.ipynb").write_text(
+        json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    )
+    return folder
+
+
+def build(folder: Path) -> subprocess.CompletedProcess:
+    """What `make book` does, in this folder."""
+    recipe = re.search(r"^book: .*\n((?:\t.*\n)+)", text("Makefile"), re.M)[1]
+    commands = [line.strip() for line in recipe.splitlines() if not line.startswith("\t@")]
+    bin_folder = str(Path(sys.executable).parent)
+    script = " && ".join(commands).replace("$(BIN)", bin_folder)
+    path = os.pathsep.join([bin_folder, os.environ["PATH"]])
+    return subprocess.run(
+        script,
+        shell=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path},
+    )
+
+
+WIDGET = """
+from IPython.display import display
+import ipywidgets
+slider = ipywidgets.IntSlider()
+class Both:
+    def _repr_mimebundle_(self, **ignored):
+        return {**slider._repr_mimebundle_(), "text/html": "<p>the still picture</p>"}
+display(Both())
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    folder = small_book(
+        tmp_path_factory.mktemp("small"), WIDGET, "{cite}`he2016deep` and {eq}`eq-one`."
+    )
+    with (folder / "book" / "page.ipynb").open() as file:
+        page = json.load(file)
+    page["cells"][0]["source"] += "\n\n```{bibliography}\n```\n"
+    (folder / "book" / "page.ipynb").write_text(json.dumps(page))
+    shutil.copy(ROOT / "book" / "api.md", folder / "book")  # every docstring of the library
+    with (folder / "_toc.yml").open("a") as file:
+        file.write("  - file: book/api\n")
+    run = build(folder)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    return folder / "_build" / "html"
+
+
+def test_the_pages_need_no_other_host_and_no_link_is_broken(built):
+    assert list(check_site.problems(built)) == []
+
+
+def test_mathematics_is_set_by_a_script_of_the_books_own(built):
+    page = check_site.Page((built / "book" / "intro.html").read_text("utf-8"))
+    scripts = [url for url in page.loads if "mathjax" in url.lower()]
+    assert scripts
+    for url in scripts:
+        assert check_site._resolve(built / "book" / "intro.html", url)[0].exists()
+
+
+def test_a_page_shows_a_widgets_still_picture_and_not_the_widget(built):
+    page = (built / "book" / "page.html").read_text("utf-8")
+    assert "<p>the still picture</p>" in page
+    assert "jupyter.widget-view" not in page
+
+
+def test_pages_have_buttons_for_colab_and_binder(built):
+    page = (built / "book" / "page.html").read_text("utf-8")
+    settings = yaml.safe_load(text("_config.yml"))
+    address = settings["repository"]["url"].removeprefix("https://")
+    assert "colab.research.google.com/github" in page and "mybinder.org" in page
+    if address.startswith("github.com/"):
+        assert f"/{address.removeprefix('github.com/')}/blob/main/book/page.ipynb" in page
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ({"code": "raise ValueError('this cell fails')"}, "this cell fails"),
+        ({"prose": "See {numref}`fig-nowhere`."}, "fig-nowhere"),
+        ({"prose": "See [a page](./nowhere.ipynb)."}, "nowhere"),
+        ({"prose": "See {cite}`nobody1900nothing`."}, "nobody1900nothing"),
+    ],
+    ids=["a failing cell", "a missing figure", "a missing page", "a missing paper"],
+)
+def test_a_mistake_stops_the_build(tmp_path, mistake, said):
+    run = build(small_book(tmp_path, **mistake))
+    assert run.returncode != 0
+    assert said in run.stdout + run.stderr
+
+
+def test_a_second_build_sees_that_the_library_has_changed(tmp_path):
+    small_book(tmp_path, "import helper\nprint(helper.WORD)")
+    for word in ("first", "second"):
+        (tmp_path / "book" / "helper.py").write_text(f"WORD = 'the {word} version'")
+        run = build(tmp_path)
+        assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+        page = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
+        assert f"the {word} version" in page
+
+
+# ---- the tool that checks
+
+
+@pytest.mark.parametrize(
+    ("html", "said"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', "cdn.example"),
+        ('<script src="//cdn.example/x.js"></script>', "cdn.example"),
+        ('<link rel="stylesheet" href="https://fonts.example/f.css">', "fonts.example"),
+        ('<img src="http://example.org/a.png">', "example.org"),
+        ('<img srcset="a.png 1x, https://example.org/a.png 2x" src="a.png">', "example.org"),
+        ('<iframe src="https://video.example/"></iframe>', "video.example"),
+        ("<style>@import 'https://fonts.example/f.css';</style>", "fonts.example"),
+        ('<p style="background: url(https://example.org/b.png)">', "example.org"),
+        ('<script>const U = "https://unpkg.example/t/index.js"</script>', "unpkg.example"),
+        ('<img src="missing.png">', "loads missing.png, which is not there"),
+        ('<a href="missing.html">', "link to missing.html, which is not there"),
+        ('<a href="#nowhere">', "a place which is not in that page"),
+        ('<a href="other.html#nowhere">', "a place which is not in that page"),
+    ],
+)
+def test_the_tool_finds(tmp_path, html, said):
+    (tmp_path / "page.html").write_text(html)
+    (tmp_path / "other.html").write_text('<p id="here">')
+    (tmp_path / "a.png").write_bytes(b"")
+    found = list(check_site.problems(tmp_path))
+    assert len(found) == 1 and said in found[0]
+
+
+def test_the_tool_finds_what_a_style_sheet_loads(tmp_path):
+    (tmp_path / "page.html").write_text("")
+    (tmp_path / "a.css").write_text("@font-face { src: url(https://fonts.example/a.woff2) }")
+    (found,) = check_site.problems(tmp_path)
+    assert "fonts.example" in found
+
+
+def test_the_tool_is_content_with_what_is_well(tmp_path):
+    (tmp_path / "other.html").write_text('<p id="here">')
+    (tmp_path / "page.html").write_text(
+        '<a href="https://example.org/">elsewhere</a> <a href="other.html#here">x</a>'
+        '<a href="mailto:a@example.org">y</a> <img src="data:image/png;base64,AAAA">'
+    )
+    assert list(check_site.problems(tmp_path)) == []
+
+
+def test_an_empty_site_is_no_site(tmp_path):
+    assert check_site.main([str(tmp_path)]) == 1
+
+
+# ---- the indexes
+
+
+@pytest.mark.parametrize("name", ["exercises", "figures", "tables", "equations"])
+def test_an_index_has_no_empty_cell(name):
+    rows = getattr(indexes, name)(ROOT / "book").splitlines()
+    assert len(rows) > 10
+    for row in rows[2:]:
+        cells = [cell.strip(" `") for cell in row.strip("|").split(" | ")]
+        assert len(cells) == len(rows[0].strip("|").split("|")) and all(cells), row
+
+
+def test_the_reproduction_index_has_all_that_the_paper_shows():
+    counts = {kind: 0 for kind in ("figure", "table", "equation")}
+    for row in reproduction.ROWS:
+        counts[row.kind] += 1
+    assert counts == {
+        "figure": 5 + 6 + 6,  # diagrams, histograms, feature maps
+        "table": 6 + 6 + 3 + 3,  # training, percentages, parameters, dimensions
+        "equation": 1 + 16,  # Algorithm 1 and the numbered equations
+    }
+    numbers = re.findall(r"Eq\. \((\d+)\)", " ".join(row.title for row in reproduction.ROWS))
+    assert numbers == [str(n) for n in range(1, 17)]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in reproduction.ROWS if row.kind == "equation"], ids=lambda row: row.title
+)
+def test_the_code_and_the_test_that_a_row_names_are_there(row):
+    name = row.ours().strip("`")
+    if name.endswith(".py"):
+        assert (ROOT / name).is_file()
+    elif row.ours().startswith("`"):
+        door, module, *rest = name.split(".")
+        found = importlib.import_module(f"adjoint_lib.{door}.{module}")
+        for part in rest:
+            found = getattr(found, part)
+    assert (ROOT / row.command().strip("`").removeprefix("pytest ")).is_file()
+
+
+def test_where_ours_differs_from_the_paper_the_notes_say_why():
+    differing = [
+        row.title
+        for row in reproduction.ROWS
+        if row.kind == "table"
+        and row.title.startswith(("Parameters", "Dimensions"))
+        and row.paper() != row.ours()
+    ]
+    assert differing == ["Dimensions of H: ResNet20"]
+    assert "1,184" in text("book/notes-on-the-paper.ipynb")
+
+
+def test_the_command_of_every_row_is_one():
+    from adjoint_lib.cli.main import parser
+
+    for row in reproduction.ROWS:
+        words = row.command().strip("`").split()
+        if words[0] != "pytest":
+            parser().parse_args(words)
+        if words[0] == "figure":
+            assert words[1] in figures.names()

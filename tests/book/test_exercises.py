@@ -1,0 +1,152 @@
+"""What a check says of right, wrong, missing and strange answers; it never raises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjoint_book import exercises
+from adjoint_book.exercises.checking import compare, compare_function
+
+VECTOR = np.array([1.0, -2.0, 3.0])
+
+
+def said(capsys, answer, truth, **options) -> str:
+    compare(answer, truth, correct="well done.", **options)
+    return one_line(capsys.readouterr().out)
+
+
+def one_line(out: str) -> str:
+    """What was printed, with its line breaks taken out; they come before a page's width ends."""
+    lines = out.splitlines()
+    assert lines and max(map(len, lines)) < 80
+    return " ".join(lines)
+
+
+@pytest.mark.parametrize("nothing", [None, ...])
+def test_no_answer_is_no_mistake(capsys, nothing):
+    assert said(capsys, nothing, 3).startswith("not answered yet")
+    compare_function(nothing, abs, [(1,)], correct="")
+    assert capsys.readouterr().out.startswith("not answered yet")
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth"),
+    [
+        (3, 3),
+        (3.0000001, 3),
+        (np.float32(0.1), 0.1),
+        ([1, -2, 3], VECTOR),
+        (tuple(VECTOR), VECTOR),
+        (VECTOR * (1 + 1e-8), VECTOR),
+        (True, True),
+        ("RM2", "RM2"),
+        ("rm2", "RM2"),
+        (np.zeros((0, 2)), np.zeros((0, 2))),
+    ],
+)
+def test_right_answers(capsys, answer, truth):
+    assert said(capsys, answer, truth) == "Correct: well done."
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "expected"),
+    [
+        (4, 3, "got 4, which is too large"),
+        (2.5, 3, "got 2.5, which is too small"),
+        (-3, 3, "got -3, which is too small"),
+        (np.nan, 3, "nan or inf"),
+        (False, True, "False is not it"),
+        ("RM1", "RM2", "'RM1' is not it"),
+        ("three", 3, "expected a whole number, got 'three'"),
+        (3, "RM2", "expected a word, got 3"),
+        ([1, 2], 3, "expected a whole number, got an array of shape (2,)"),
+        (VECTOR[:2], VECTOR, "expected an array of shape (3,), got an array of shape (2,)"),
+        ([1, -2, 4], VECTOR, "1 of 3 entries differ, most at [2]"),
+        ([[1, 2], [3]], VECTOR, "expected an array of shape (3,)"),
+        ({"a": 1}, VECTOR, "got {'a': 1}"),
+        (object(), 3, "got a object"),
+    ],
+)
+def test_wrong_answers_say_what_came_and_what_was_expected_in_kind(capsys, answer, truth, expected):
+    out = said(capsys, answer, truth, hint="Think again.")
+    assert out.startswith("Not yet: ") and expected in out and out.endswith("Think again.")
+
+
+def test_a_known_mistake_has_its_own_hint(capsys):
+    hints = [(-VECTOR, "Mind the sign."), (2 * VECTOR, "Twice too much.")]
+    assert "Mind the sign." in said(capsys, -VECTOR, VECTOR, hints=hints, hint="Other.")
+    assert "Twice too much." in said(capsys, 2 * VECTOR, VECTOR, hints=hints, hint="Other.")
+    assert "Other." in said(capsys, 3 * VECTOR, VECTOR, hints=hints, hint="Other.")
+
+
+def test_the_truth_is_not_given_away(capsys):
+    assert "1234.5" not in said(capsys, 17, 1234.5, hint="Think.")
+
+
+@given(
+    st.one_of(
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.binary(),
+        st.lists(st.one_of(st.floats(), st.text(), st.none())),
+        st.dictionaries(st.text(), st.integers()),
+        st.complex_numbers(),
+        st.just(len),
+    )
+)
+def test_no_answer_whatever_raises(answer):
+    for truth in (3, 2.5, True, "RM2", VECTOR):
+        compare(answer, truth, correct="well done.")
+
+
+# ---- functions
+
+
+def said_of_function(capsys, answer) -> str:
+    compare_function(
+        answer, lambda a, b: a @ b, [(np.eye(2), np.ones(2))], correct="fine.", hint="Think."
+    )
+    return one_line(capsys.readouterr().out)
+
+
+def test_functions_are_called_and_compared(capsys):
+    assert said_of_function(capsys, np.dot) == "Correct: fine."
+    assert "expected a function, got 3" in said_of_function(capsys, 3)
+    assert "raised TypeError" in said_of_function(capsys, lambda: 1)
+    assert "raised ZeroDivisionError" in said_of_function(capsys, lambda a, b: 1 / 0)
+    assert "should return an array of shape (2,), not None" in said_of_function(
+        capsys, lambda a, b: None
+    )
+    assert "2 of 2 entries differ" in said_of_function(capsys, lambda a, b: a @ b + 1)
+
+
+def test_a_function_that_writes_into_its_arguments_spoils_nothing(capsys):
+    given = np.eye(2)
+
+    def careless(a, b):
+        a *= 2
+        return a @ b / 2
+
+    compare_function(careless, np.dot, [(given, np.ones(2))], correct="fine.")
+    assert "Correct" in capsys.readouterr().out and given[0, 0] == 1
+
+
+# ---- the chapters' own
+
+
+@pytest.mark.parametrize("name", sorted(exercises.checks()))
+def test_every_check_takes_no_answer_and_nonsense_calmly(capsys, name):
+    check = getattr(exercises, name)
+    assert check.__doc__
+    check(None)
+    assert capsys.readouterr().out.startswith("not answered yet")
+    for nonsense in ("what?", [1, [2]], {}, float("nan"), lambda *args: None):
+        check(nonsense)
+        assert one_line(capsys.readouterr().out).startswith("Not yet")
+
+
+def test_an_unknown_check_names_the_nearest():
+    with pytest.raises(AttributeError, match="no exercise check called 'check_nothing'"):
+        _ = exercises.check_nothing

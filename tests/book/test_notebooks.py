@@ -1,0 +1,242 @@
+"""What every notebook of the book has, and what none may have.
+
+That they run, and print what they printed when they were written, is compared by nbval: see the
+target `test` of the Makefile, and book/conftest.py, whose strictness is tested here.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repository import ROOT, text
+
+NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+CHAPTERS = [path for path in NOTEBOOKS if re.match(r"(0[1-9]|1\d)-", path.name)]
+
+
+def cells(path: Path, kind: str | None = None) -> list[dict]:
+    found = json.loads(path.read_text("utf-8"))["cells"]
+    return [cell for cell in found if kind in (None, cell["cell_type"])]
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def prose(path: Path) -> str:
+    return "\n\n".join(source(cell) for cell in cells(path, "markdown"))
+
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+# ---- what is stored
+
+
+@each_notebook
+def test_it_is_in_the_table_of_contents(path):
+    assert f"- file: book/{path.stem}\n" in text("_toc.yml")
+
+
+@each_notebook
+def test_it_runs_on_any_kernel_and_carries_no_state(path):
+    metadata = json.loads(path.read_text("utf-8"))["metadata"]
+    assert metadata["kernelspec"]["name"] == "python3"
+    assert "widgets" not in metadata, "the state of widgets is stored: clear it before saving"
+    timed = [n for n, cell in enumerate(cells(path)) if "execution" in cell["metadata"]]
+    assert not timed, "the times of a run are stored: clear them before saving"
+
+
+@each_notebook
+def test_its_outputs_are_there_and_clean(path):
+    for number, cell in enumerate(cells(path, "code")):
+        where = f"code cell {number}: {source(cell)[:60]!r}"
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error", where
+            assert output.get("name") != "stderr", f"{where} has warnings or a progress bar"
+            shown = json.dumps([output.get("text"), output.get("data", {}).get("text/plain")])
+            assert not re.search(r" at 0x[0-9a-f]{6,}|\d+(\.\d+)?(it|image)/s", shown), where
+    shows = [cell for cell in cells(path, "code") if cell["outputs"]]
+    assert shows, "no cell has an output: execute the notebook before saving"
+
+
+# ---- figures
+
+
+def pictures(path: Path) -> list[dict]:
+    """The cells that show a picture."""
+    return [
+        cell
+        for cell in cells(path, "code")
+        if any(
+            key.startswith("image/") for output in cell["outputs"] for key in output.get("data", {})
+        )
+    ]
+
+
+@each_notebook
+def test_every_figure_has_alt_text_a_name_and_a_caption(path):
+    for cell in pictures(path):
+        found = cell["metadata"].get("mystnb", {})
+        where = f"the cell {source(cell)[:60]!r}"
+        assert len(found.get("image", {}).get("alt", "")) > 20, f"{where} has no alt text"
+        figure = found.get("figure", {})
+        assert re.fullmatch(r"fig-[a-z0-9-]+", figure.get("name", "")), where
+        assert len(figure.get("caption", "")) > 20, f"{where} has no caption"
+        assert figure["caption"].rstrip().endswith((".", "?", "!")), where
+
+
+@each_notebook
+def test_a_picture_inside_the_text_has_alt_text(path):
+    html = [
+        "".join(output["data"]["text/html"])
+        for cell in cells(path, "code")
+        for output in cell["outputs"]
+        if "text/html" in output.get("data", {})
+    ]
+    for found in [prose(path), *html]:
+        for image in re.findall(r"<img\b[^>]*>", found):
+            assert re.search(r'\balt="[^"]{20,}"', image), image[:80]
+        assert not re.search(r"!\[\]\(", found)
+        for block in re.findall(r"^[`:]{3,}\{(?:figure|image)\}.*?^[`:]{3,}$", found, re.M | re.S):
+            assert ":alt:" in block, block[:80]
+
+
+def test_every_name_of_a_figure_is_given_once():
+    names = [
+        cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        for path in NOTEBOOKS
+        for cell in pictures(path)
+    ]
+    assert len(names) == len(set(names)), sorted({n for n in names if names.count(n) > 1})
+
+
+# ---- chapters
+
+
+@each_chapter
+def test_a_chapter_begins_with_its_title_and_an_overview(path):
+    first = source(cells(path)[0])
+    assert re.match(r"# \S", first)
+    assert "Overview" in first
+    assert re.search(r"\d+ minutes", first), "how long does it take?"
+    objectives = re.findall(r"^\s*[-*] ", first, re.M)
+    assert 3 <= len(objectives) <= 6, "what will the reader learn?"
+
+
+@each_chapter
+def test_a_chapter_has_three_exercises_each_with_a_check_and_a_folded_solution(path):
+    chapter = int(path.name[:2])
+    found = cells(path)
+    at = [n for n, cell in enumerate(found) if re.search(r"^### Exercise ", source(cell), re.M)]
+    assert len(at) >= 3
+    for count, (start, end) in enumerate(zip(at, [*at[1:], len(found)], strict=True), 1):
+        title = re.search(r"^### Exercise (?:(\d+)\.)?(\d+): \S", source(found[start]), re.M)
+        assert title and int(title[2]) == count and int(title[1] or chapter) == chapter
+        checking = [cell for cell in found[start:end] if "check_" in source(cell)]
+        open_, solved = (
+            [cell for cell in checking if ("hide-cell" in cell["metadata"].get("tags", [])) == hid]
+            for hid in (False, True)
+        )
+        assert open_ and solved, f"exercise {chapter}.{count} needs a check and a folded solution"
+        printed = [
+            "".join("".join(output.get("text", "")) for output in part[-1]["outputs"])
+            for part in (open_, solved)
+        ]
+        assert "not answered yet" in printed[0], f"exercise {chapter}.{count} gives itself away"
+        assert "Correct" in printed[1], f"the solution of {chapter}.{count} is not right"
+        assert "Not yet" not in printed[1]
+
+
+# ---- spelling
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_prose_is_spelt_right(path, tmp_path):
+    (tmp_path / "prose.md").write_text(prose(path), encoding="utf-8")
+    code = "\n".join(source(cell) for cell in cells(path, "code"))
+    (tmp_path / "code.txt").write_text(code, encoding="utf-8")
+    command = ["codespell_lib", "--toml", str(ROOT / "pyproject.toml"), "--skip", ""]
+    run = subprocess.run(
+        [sys.executable, "-m", *command, "prose.md", "code.txt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout
+
+
+@each_notebook
+def test_the_spelling_is_british(path):
+    american = r"\b(\w*(?:ormaliz|inimiz|ptimiz|eneraliz|isualiz|nitializ|ummariz|ecogniz)\w*)\b"
+    american += r"|\b(colors?|behaviors?|centers?|gray|neighbors?)\b"
+    plain = re.sub(
+        r"`[^`]*`|\{\w+\}`[^`]*`|\$[^$]*\$|\]\([^)]*\)|```.*?```", "", prose(path), flags=re.S
+    )
+    assert not [match[0] for match in re.finditer(american, plain)]
+
+
+# ---- the comparison of outputs is strict
+
+
+def nbval(folder: Path, code: str, outputs: list[dict], tags: tuple[str, ...] = ()) -> str:
+    """What nbval says of a notebook with one cell, as `make test` calls it."""
+    for name in ("conftest.py", "sanitize.cfg"):
+        (folder / name).write_text(text(f"book/{name}"), encoding="utf-8")
+    cell = {
+        "cell_type": "code",
+        "execution_count": 1,
+        "id": "a",
+        "metadata": {"tags": list(tags)},
+        "outputs": outputs,
+        "source": code,
+    }
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / "one.ipynb").write_text(
+        json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+    )
+    (command,) = re.findall(r"-m (pytest .*--nbval.*) \$\(NOTEBOOKS\)", text("Makefile"))
+    options = command.replace("book/", "").split()
+    run = subprocess.run(
+        [sys.executable, "-m", *options, "-p", "no:cacheprovider", "one.ipynb"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return run.stdout
+
+
+def printed(what: str, stream: str = "stdout") -> dict:
+    return {"name": stream, "output_type": "stream", "text": what}
+
+
+PICTURE = {
+    "data": {"image/png": "iVBORw0KGgoAAAA", "text/plain": "<Figure size 100x100 with 1 Axes>"},
+    "metadata": {},
+    "output_type": "display_data",
+}
+DRAW = "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+
+
+@pytest.mark.parametrize(
+    ("code", "outputs", "tags", "passes"),
+    [
+        ("print(1)", [printed("1\n")], (), True),
+        ("print(2)", [printed("1\n")], (), False),
+        ("print(1)", [], (), False),
+        ("import sys; print(1, file=sys.stderr)", [], (), False),
+        ("import sys; print(1, file=sys.stderr)", [], ("setup",), True),
+        ("1 / 0", [], ("setup",), False),
+        (DRAW, [PICTURE], (), True),
+        (DRAW, [], (), False),
+        ("pass", [PICTURE], (), False),
+    ],
+)
+def test_nbval_sees_what_differs(tmp_path, code, outputs, tags, passes):
+    said = nbval(tmp_path, code, outputs, tags)
+    assert ("1 passed" if passes else "1 failed") in said, said

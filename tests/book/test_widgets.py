@@ -1,0 +1,63 @@
+"""Figures with knobs: live where there is a kernel, a picture everywhere."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import pytest
+
+import adjoint_lib as al
+from adjoint_book.widgets import LIVE, turn
+
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def drawn():
+    """A function that draws, and a list of what it was asked to draw."""
+    asked = []
+
+    def draw(k, layer="conv1"):
+        asked.append((k, layer))
+        figure, ax = plt.subplots(figsize=(1, 1))
+        ax.plot([0, k])
+        plt.close(figure)
+        return figure
+
+    return draw, asked
+
+
+def test_the_picture_has_the_starting_values(drawn):
+    draw, asked = drawn
+    knobs = turn(draw, k=[1 / 8, 1, 2], layer=["conv1", "fc"], start={"k": 2})
+    assert knobs.still().startswith(PNG)
+    assert asked == [(2, "conv1")]
+    assert "k = 2, layer = conv1" in repr(knobs)
+    assert "1/8" in repr(turn(draw, k=[1 / 8]))
+
+
+def test_an_output_holds_the_picture_beside_the_controls(drawn):
+    bundle = turn(drawn[0], k=[1, 2])._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "image/png", LIVE}
+    assert bundle["image/png"].startswith(PNG)
+
+
+def test_turning_a_knob_draws_anew(drawn):
+    draw, asked = drawn
+    *controls, picture = turn(draw, k=[1, 2], layer=["conv1", "fc"]).live().children
+    before = picture.value
+    controls[0].value = 2
+    assert asked[-1] == (2, "conv1") and picture.value != before
+    controls[1].value = "fc"
+    assert asked[-1] == (2, "fc")
+
+
+def test_without_ipywidgets_the_picture_remains(drawn, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert set(turn(drawn[0], k=[1])._repr_mimebundle_()) == {"text/plain", "image/png"}
+
+
+def test_a_start_that_is_no_choice_is_refused(drawn):
+    with pytest.raises(al.InputError, match="starts at 3, not one of"):
+        turn(drawn[0], k=[1, 2], start={"k": 3})
+    with pytest.raises(al.InputError, match="at least one value"):
+        turn(drawn[0], k=[])

@@ -1,0 +1,213 @@
+"""Wrong arguments: each error says what was expected and what came, before any computing."""
+
+import keras
+import numpy as np
+import pytest
+
+import adjoint_lib as al
+from reference import image_of, small_net
+
+L = keras.layers
+_, NET = small_net()
+X = image_of(NET)
+
+
+def hypersurface(image=X, layer="second", mode="RM2", **options):
+    return NET.hypersurface(image, layer, mode, **options)
+
+
+WRONG_CALLS = {
+    "wrong shape": (lambda: hypersurface(X[:5]), r"8 x 7 x 2 or a batch .* got shape \(5, 7, 2\)"),
+    "no images": (lambda: NET.value(X[None][:0]), "got shape"),
+    "NaN": (lambda: hypersurface(np.where(X > 2, np.nan, X * np.nan)), "112 entries that are NaN"),
+    "infinite": (lambda: hypersurface(X * np.inf), "NaN or infinite"),
+    "integer images": (lambda: hypersurface((X * 255).astype(np.uint8)), "got uint8.*images / 255"),
+    "unknown layer": (lambda: hypersurface(layer="secnod"), "Did you mean 'second'"),
+    "layer of another type": (lambda: hypersurface(layer=3), "unknown layer 3"),
+    "a layer without a kernel": (lambda: hypersurface(layer="relu"), "'relu' has no kernel"),
+    "unknown mode": (lambda: hypersurface(mode="RM5"), "one of RM0, RM1, RM2, RM3, RM4"),
+    "RM0 of a convolution": (lambda: hypersurface(mode="RM0"), "RM0 does not fit layer 'second'"),
+    "RM2 of a dense layer": (lambda: hypersurface(layer="out"), "RM2 does not fit layer 'out'"),
+    "index out of range": (lambda: hypersurface()[0, 4, 0], "4 is out of range for axis 1.*size 4"),
+    "index below range": (lambda: hypersurface()[0, 0, -6], "-6 is out of range for axis 2"),
+    "too many indices": (lambda: hypersurface()[0, 0, 0, 0], "at most 3 indices"),
+    "index of another type": (lambda: hypersurface()[0, 1.5], "an int or a slice .* got 1.5"),
+    "empty slice": (lambda: hypersurface()[3:3], "chooses nothing of axis 0"),
+    "k = 0": (lambda: hypersurface(k=0), "k > 0"),
+    "k < 0": (lambda: hypersurface(k=-1 / 8), "k > 0"),
+    "k = NaN": (lambda: hypersurface(k=float("nan")), "k > 0"),
+    "k = infinity": (lambda: NET.value(X, k=float("inf")), "finite k > 0"),
+    "k as text": (lambda: hypersurface(k="1/8"), "k > 0 .* got '1/8'"),
+    "dtype": (lambda: NET.astype("float16"), "float32 or float64, got float16"),
+    "direction of wrong shape": (
+        lambda: NET.tangent(X, X[None], np.zeros((1, 5))),
+        r"dx_b of shape \(1, 12\), got \(1, 5\)",
+    ),
+    "cotangent of wrong shape": (
+        lambda: NET.adjoint(X, "out", np.ones((2, 4))),
+        r"cotangent of shape \(2, 3\), got \(2, 4\)",
+    ),
+    "directions for other images": (
+        lambda: NET.tangent(np.stack([X, X]), np.stack([X, X, X]), np.zeros((3, 12))),
+        "each of 2 images, got 3",
+    ),
+    "method": (lambda: al.verify(NET, X, method="jacobian"), "hypersurface, tangent"),
+    "verify in another mode": (lambda: al.verify(NET, X, mode="RM4"), "'RM2'.*'RM0'"),
+    "verify a layer in a wrong mode": (
+        lambda: al.verify(NET, X, layers=["out"], mode="RM2"),
+        "does not fit",
+    ),
+    "verify an unknown layer": (lambda: al.verify(NET, X, layers=["ou"]), "Did you mean 'out'"),
+    "not a model": (lambda: al.equivalent("vgg7"), "expected a Keras 3 model, got str"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_a_wrong_call_is_explained(name):
+    call, message = WRONG_CALLS[name]
+    with pytest.raises(al.InputError, match=message):
+        call()
+
+
+def model_with(*layers, shape=(8, 8, 2)):
+    return keras.Sequential([keras.Input(shape), *layers])
+
+
+class Doubled(keras.layers.Conv2D):
+    def call(self, inputs):
+        return 2 * super().call(inputs)
+
+
+class OwnCall(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = L.Dense(2)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def own_call():
+    model = OwnCall()
+    model(np.zeros((1, 3), np.float32))
+    return model
+
+
+def multiply():
+    x = keras.Input((8, 8, 2))
+    return keras.Model(x, L.Multiply(name="gate")([L.Conv2D(2, 1)(x), x]))
+
+
+def product():
+    x = keras.Input((8, 8, 2))
+    return keras.Model(x, L.Conv2D(2, 1)(x) * x)
+
+
+def attention():
+    x = keras.Input((8, 4))
+    return keras.Model(x, L.MultiHeadAttention(2, 4, name="mha")(x, x))
+
+
+def two_softmaxes():
+    x = keras.Input((8, 8, 2))
+    h = L.Conv2D(2, 1, activation="softmax", name="inside")(x)
+    return keras.Model(x, L.Conv2D(2, 1)(h))
+
+
+def training_mode():
+    x = keras.Input((8, 8, 2))
+    return keras.Model(x, L.BatchNormalization(name="bn")(x, training=True))
+
+
+UNSUPPORTED = {
+    "tanh": (
+        lambda: model_with(L.Conv2D(2, 3, activation="tanh", name="c")),
+        "'c'.*'tanh'.*piecewise",
+    ),
+    "sigmoid": (
+        lambda: model_with(L.Activation("sigmoid", name="s")),
+        "'s'.*'sigmoid'.*hard_sigmoid",
+    ),
+    "GELU": (lambda: model_with(L.Dense(2, activation="gelu", name="d")), "'d'.*'gelu'"),
+    "ELU": (lambda: model_with(L.ELU(name="e")), r"'e' \(ELU\).*not piecewise linear.*Remedy"),
+    "own function": (
+        lambda: model_with(L.Activation(lambda t: t * t, name="own")),
+        "not one of keras.activations",
+    ),
+    "softmax inside": (two_softmaxes, "'inside'.*softmax inside the network"),
+    "attention": (attention, "'mha'.*multiplies activations"),
+    "LayerNorm": (lambda: model_with(L.LayerNormalization(name="n")), "'n'.*statistic of its own"),
+    "multiply": (multiply, "'gate'.*multiplies activations"),
+    "product of tensors": (product, "multiplies or divides activations"),
+    "a subclass of a known layer": (
+        lambda: model_with(Doubled(2, 3, name="own")),
+        r"'own' \(Doubled\)",
+    ),
+    "own call": (own_call, "call of its own"),
+    "recurrent": (lambda: model_with(L.LSTM(2, name="r"), shape=(8, 2)), r"'r' \(LSTM\)"),
+    "batch statistics": (training_mode, "training=True"),
+    "lambda": (lambda: model_with(L.Lambda(lambda t: t, name="any")), r"'any' \(Lambda\)"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_an_unsupported_layer_is_named_with_reason_and_remedy(name):
+    build, message = UNSUPPORTED[name]
+    with pytest.raises(al.UnsupportedLayer, match=message) as caught:
+        al.equivalent(build())
+    assert len(str(caught.value)) > 60
+
+
+def test_a_refusal_comes_before_any_computing(monkeypatch):
+    model = model_with(L.Conv2D(2, 3), L.Activation("tanh"))
+    monkeypatch.setattr("tensorflow.nn.convolution", None)
+    with pytest.raises(al.UnsupportedLayer):
+        al.equivalent(model)
+
+
+def test_a_model_that_is_not_built():
+    with pytest.raises(al.InputError, match=r"not built.*model\.build"):
+        al.equivalent(keras.Sequential([L.Conv2D(2, 3), L.Flatten(), L.Dense(2)]))
+
+
+def test_a_model_without_a_fixed_size():
+    with pytest.raises(al.InputError, match=r"\(None, None, 3\); expected a fixed size"):
+        al.equivalent(model_with(L.Conv2D(2, 3), shape=(None, None, 3)))
+
+
+def test_a_model_with_two_inputs():
+    a, b = keras.Input((4,)), keras.Input((4,))
+    with pytest.raises(al.InputError, match="has 2 inputs; expected one"):
+        al.equivalent(keras.Model([a, b], L.Add()([a, b])))
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "bfloat16"])
+def test_mixed_precision(policy):
+    with pytest.raises(al.InputError, match=r"float32 or float64 throughout"):
+        al.equivalent(model_with(L.Conv2D(2, 3, dtype=policy)))
+
+
+def test_layers_of_different_precision():
+    mixed = model_with(L.Conv2D(2, 3, name="a"), L.Conv2D(2, 3, name="b", dtype="float64"))
+    with pytest.raises(al.InputError, match="'a' in float32, 'b' in float64"):
+        al.equivalent(mixed)
+
+
+def test_float64_layers_in_a_model_made_under_float32():
+    """The network computes as its layers do, whatever the policy was when they were joined."""
+    net = al.equivalent(model_with(L.Conv2D(2, 3, dtype="float64"), L.ReLU(dtype="float64")))
+    assert net.dtype == "float64"
+
+
+def test_channels_first():
+    with pytest.raises(al.UnsupportedLayer, match="'channels_first'; expected 'channels_last'"):
+        al.equivalent(model_with(L.Conv2D(2, 3, data_format="channels_first"), shape=(2, 8, 8)))
+
+
+def test_a_network_that_differs_from_its_model_is_refused(monkeypatch):
+    """The self-check: if a handler were wrong, no network would come back."""
+    from adjoint_lib.frontend import layer_rules as handlers
+
+    monkeypatch.setitem(handlers.HANDLERS, L.LeakyReLU, handlers.identity)
+    with pytest.raises(al.AdjointError, match="differs from the model at output 0"):
+        al.equivalent(model_with(L.Conv2D(2, 3), L.LeakyReLU()))

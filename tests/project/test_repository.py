@@ -1,0 +1,206 @@
+"""The files around the library agree with each other and with what they promise."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from repository import ROOT, project, text, tracked_texts, version
+
+# ---- the README
+
+
+def readme_example() -> str:
+    blocks = re.findall(r"^```python\n(.*?)^```$", text("README.md"), re.M | re.S)
+    assert len(blocks) == 1, f"expected one Python example in README.md, found {len(blocks)}"
+    return blocks[0]
+
+
+def test_the_readme_example_compiles():
+    compile(readme_example(), "README.md", "exec")
+
+
+def test_the_readme_example_runs_and_prints_what_its_comments_say(tmp_path):
+    example = readme_example()
+    # Away from the clone, so that nothing but the installed library can be meant.
+    run = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    # A comment that begins with a shape, or two, is what its line prints.
+    promised = re.findall(r"^print\(.*?# (\([\d, ]+\)(?: \([\d, ]+\))*)", example, re.M)
+    assert len(promised) == 2
+    assert run.stdout.splitlines()[: len(promised)] == promised
+
+
+def test_links_between_files_lead_somewhere():
+    linked = re.findall(r"\]\(([^)#]+)\)", text("README.md"))
+    local = [target for target in linked if not urlsplit(target).scheme]
+    assert local
+    for target in local:
+        assert (ROOT / target).is_file(), f"README.md links to {target}, which is not there"
+
+
+def test_the_readme_lists_every_folder_of_the_library_and_files_that_exist():
+    library = ROOT / "adjoint_lib"
+    listed = set(re.findall(r"^\| `(\w+)` \|", text("README.md"), re.M))
+    assert listed == {path.parent.name for path in library.glob("*/__init__.py")}
+    files = re.findall(r"`(\w+/\w+\.py)`", text("README.md"))
+    assert len(files) >= 8
+    for file in files:
+        assert (library / file).is_file() or (ROOT / file).is_file(), file
+
+
+def test_every_make_target_the_readme_names_exists():
+    targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.M))
+    named = set(re.findall(r"^    make ([a-z-]+)|`make ([a-z-]+)", text("README.md"), re.M))
+    named = {first or second for first, second in named}
+    assert {"book", "test", "lab", "bench"} <= named <= targets
+
+
+# ---- one fact, one value
+
+
+def test_the_version_is_stated_once_and_cited():
+    assert "version" in project()["dynamic"] and "version" not in project()
+    assert yaml.safe_load(text("CITATION.cff"))["version"] == version()
+
+
+def test_the_repository_has_one_address():
+    address = yaml.safe_load(text("_config.yml"))["repository"]["url"]
+    assert yaml.safe_load(text("CITATION.cff"))["repository-code"] == address
+    assert project()["urls"]["Repository"] == address
+    assert re.findall(r"git\+(\S+)", text("README.md")) == [address]
+
+
+def test_the_citation_has_what_its_format_requires_and_names_the_paper():
+    citation = yaml.safe_load(text("CITATION.cff"))
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["type"] == "software" and citation["license"] == project()["license"]
+    (paper,) = citation["references"]
+    assert {"type", "title", "authors"} <= paper.keys()
+    assert paper["title"] in re.sub(r"\s+>?\s*", " ", text("README.md"))
+    for author in paper["authors"]:
+        assert f"{author['given-names']} {author['family-names']}" in text("README.md")
+
+
+def test_the_licences_are_the_ones_announced():
+    assert text("LICENSE").startswith("MIT License")
+    assert "CC-BY-4.0" in text("LICENSE-TEXT")
+
+
+# ---- the pieces around the code
+
+
+def test_every_page_in_the_table_of_contents_exists():
+    def pages(node):
+        if isinstance(node, dict):
+            yield from (node[key] for key in ("root", "file") if key in node)
+        for child in node.values() if isinstance(node, dict) else node:
+            if isinstance(child, dict | list):
+                yield from pages(child)
+
+    found = list(pages(yaml.safe_load(text("_toc.yml"))))
+    assert found
+    for page in found:
+        assert any((ROOT / f"{page}{end}").is_file() for end in (".md", ".ipynb", "")), page
+
+
+def test_the_continuous_integration_runs_the_same_commands():
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert "make test" in text(".ci/run")
+    workflow = yaml.safe_load(text(".github/workflows/book.yml"))
+    commands = {
+        step.get("run") for job in workflow["jobs"].values() for step in job.get("steps", [])
+    }
+    assert {"make test", "make book"} <= commands
+    # Only the job that publishes may write anything.
+    writers = {
+        name
+        for name, job in workflow["jobs"].items()
+        if "write" in job.get("permissions", {}).values()
+    }
+    assert workflow["permissions"] == {"contents": "read"} and writers == {"deploy"}
+
+
+def fake_python(folder: Path, release: str) -> Path:
+    """A stand-in for an interpreter of another version, for what the Makefile asks of it."""
+    major, minor = release.split(".")
+    script = folder / f"python{release}"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = -c ] || {{ echo \'went on to run: \'"$*"; exit 1; }}\n'
+        f'exec {sys.executable} -c "import sys; sys.version_info = ({major}, {minor}, 0); $2"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [("3.9", "3.10 or later is needed"), (None, "was not found"), ("3.10", "Making")],
+)
+def test_make_says_early_which_python_it_needs(tmp_path, release, said):
+    python = tmp_path / "nothing" if release is None else fake_python(tmp_path, release)
+    run = subprocess.run(
+        ["make", "test", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode != 0  # the stand-in can make no environment
+    assert said in run.stdout
+    assert ("Making" in run.stdout) == (release == "3.10")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_alone_lists_every_target_and_touches_nothing(tmp_path):
+    venv = tmp_path / "venv"
+    run = subprocess.run(
+        ["make", f"VENV={venv}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for target in ("book", "test", "lab", "bench", "clean"):
+        assert re.search(rf"^  make {target} ", run.stdout, re.M)
+    assert not venv.exists()
+
+
+# ---- nothing of the machine it was made on
+
+
+def local_traces() -> list[str]:
+    """Paths and package-index hosts that belong to this machine: none may be in a tracked file."""
+    paths = [str(ROOT), sys.prefix, str(Path.home())]
+    paths = [path for path in paths if len(Path(path).parts) > 1]
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    urls = re.findall(r"(?:https?|file)://[^\s'\"]+", settings)
+    hosts = [urlsplit(url).hostname or urlsplit(url).path for url in urls]
+    return sorted({*paths, *hosts})
+
+
+def test_tracked_files_hold_no_trace_of_a_machine():
+    patterns = [rf"(?<![\w./-]){re.escape(trace)}(?![\w.-])" for trace in local_traces()]
+    patterns.append(r"/(?:home|Users)/\w+/")
+    traces = re.compile("|".join(patterns))
+    found = {
+        f"{name}: {match[0]}"
+        for name, content in tracked_texts().items()
+        if Path(name) != Path(__file__).relative_to(ROOT)
+        for match in traces.finditer(content)
+    }
+    assert not found
+
+
+def test_no_pickle_is_asked_for_anywhere():
+    # Written in two halves, so that this file passes its own test.
+    forbidden = re.compile("allow_" + "pickle|import pick" + "le|pick" + r"le\.loads?\(")
+    found = {name for name, content in tracked_texts().items() if forbidden.search(content)}
+    assert not found

@@ -20,7 +20,7 @@ NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help book test lab bench set-repo clean distclean
+.PHONY: help book check test lab bench set-repo clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,9 +32,21 @@ book: $(DEV_READY)  ## build the book, executing every notebook, into _build/htm
 	$(BIN)/python -m adjoint_book.build.check_site _build/html
 	@echo "The book is at _build/html/index.html"
 
-test: $(DEV_READY)  ## check style and spelling, run every test and every notebook
+# What needs no test run: format, style, spelling, types, and which folder may import which.
+define STATIC_CHECKS
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/codespell
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+endef
+
+check: $(DEV_READY)  ## before each commit: style, spelling, types and the core tests, three minutes
+	$(STATIC_CHECKS)
+	$(BIN)/python -m pytest -q tests/core tests/project/test_public_api.py
+
+test: $(DEV_READY)  ## check style, spelling and types, run every test and every notebook
+	$(STATIC_CHECKS)
 	$(BIN)/python -m pytest -q
 	$(BIN)/python -m pytest -q --nbval --nbval-current-env --nbval-sanitize-with book/sanitize.cfg $(NOTEBOOKS)
 
@@ -48,7 +60,7 @@ set-repo:  ## change the repository's address everywhere: make set-repo URL=http
 	@$(PYTHON) book/adjoint_book/build/setup_cell.py '$(URL)'
 
 clean:  ## remove the built book, packages and caches
-	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find adjoint_lib tests benchmarks book -type d \
 		\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 

@@ -166,9 +166,24 @@ def test_make_alone_lists_every_target_and_touches_nothing(tmp_path):
     run = subprocess.run(
         ["make", f"VENV={venv}"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    for target in ("book", "test", "lab", "bench", "clean"):
+    for target in ("book", "check", "test", "lab", "bench", "clean"):
         assert re.search(rf"^  make {target} ", run.stdout, re.M)
     assert not venv.exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_check_and_make_test_begin_with_the_same_lines(tmp_path):
+    def lines(target):
+        command = ["make", "-n", target, f"VENV={tmp_path}", f"PYTHON={sys.executable}"]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return re.findall(rf"^{tmp_path}/bin/(.*)$", run.stdout.split(".ready-dev\n")[-1], re.M)
+
+    check, test = lines("check"), lines("test")
+    assert [
+        line.split()[0] for line in check
+    ] == "ruff ruff codespell mypy lint-imports python".split()
+    assert check[:-1] == test[: len(check) - 1]
+    assert "python -m pytest -q" in test
 
 
 # ---- nothing of the machine it was made on

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from adjoint_lib._files import remove_partials, replacing
-from adjoint_lib._locking import exclusive
+from adjoint_lib._files import exclusive, remove_partials, replacing
 from adjoint_lib.errors import AdjointError, DataError, InputError
 from adjoint_lib.experiments import machine
 from adjoint_lib.verification.report import FORMAT as REPORT_FORMAT

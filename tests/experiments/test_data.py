@@ -33,6 +33,7 @@ from adjoint_lib.experiments.data.cifar import DataSet, NpmPackage
 from faulty_server import FaultyServer
 
 FOLDER = "tiny-bin"
+LOCK = f".{FOLDER}.lock"
 ROWS = {"batch_1.bin": 3, "batch_2.bin": 2, "held_out.bin": 4}
 
 
@@ -162,7 +163,9 @@ def assert_loads(tiny: Tiny) -> None:
 
 
 def names_in(folder) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    """The files of a folder, but for the lock of the cache, which stays there."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in paths if path.name != LOCK)
 
 
 FULL_CACHE = sorted(f"{FOLDER}/{name}" for name in ROWS)
@@ -572,7 +575,7 @@ def test_a_process_takes_over_from_one_that_is_killed(tiny, cache, server):
     assert arrived.wait(60)
     second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     waiting = next((line for line in second.stderr if line.startswith("Waiting")), "")
-    assert f".{FOLDER}.lock" in waiting
+    assert LOCK in waiting
     first.kill()
     first.wait()
     held = part.stat().st_size  # a kill may lose what was not yet written

@@ -26,7 +26,8 @@ def run(folder=None, plan=PLAN, images=IMAGES, shard=2, **options) -> runs.Outco
 
 
 def names(folder) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    """The files of a run's folder, but for its lock, which stays there."""
+    return {path.name for path in folder.iterdir()} - {".lock"}
 
 
 # ---- one report, however it is divided

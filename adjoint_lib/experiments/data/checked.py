@@ -61,7 +61,7 @@ def store(
 
     The bytes go to a neighbour `<target>.part` that takes the target's name only once its length
     and digest are right; it is not forced to the disk, since readers check the digest again. One
-    writer at a time: callers hold `locking.exclusive`. `origin` says in the error message where
+    writer at a time: callers hold a lock. `origin` says in the error message where
     the bytes came from, and `remedy` ends it.
     """
     part = part_of(target)

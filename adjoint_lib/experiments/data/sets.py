@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from adjoint_lib._locking import exclusive
+from adjoint_lib._files import exclusive
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.data.checked import KnownFile, part_of, problem, read

@@ -32,8 +32,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from adjoint_lib._files import remove_partials
-from adjoint_lib._locking import exclusive
+from adjoint_lib._files import exclusive, remove_partials
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments import data, models
 from adjoint_lib.experiments.training.augmentation import AUGMENTATIONS, draw

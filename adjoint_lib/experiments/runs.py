@@ -301,7 +301,7 @@ def _merged(plan: Plan, records: list[dict[str, Any]]) -> Outcome:
     return Outcome(
         report,
         len(records),
-        round(sum(record["seconds"] for record in records), 1),
+        round(sum(record["seconds"] for record in records), 3),
         sorted({record["cores"] for record in records}),
     )
 

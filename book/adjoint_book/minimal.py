@@ -53,7 +53,7 @@ class Net:
         w: kernels w[a, b, j, i] with odd sides. The head's has sides 1 and j counts all entries of
             the last maps: a dense layer is a convolution of one pixel with many channels.
         b: biases b[i].
-        slope: of the activation left of 0; 0 is the ReLU.
+        slope: of the activation left of 0, not negative; 0 is the ReLU.
     """
 
     size: tuple[int, int]
@@ -89,7 +89,7 @@ class Net:
         return F
 
     def freeze(self, v: np.ndarray) -> "Frozen":
-        """The network as the linear operator J that it is around v; the same at k v, k > 0."""
+        """The operator J that the network is at v, and at any k v, k > 0. (F > 0 just where z > 0.)"""
         return Frozen(self, [self.slopes(F).reshape(*self.size, -1) for F in self.read(v)[1:]])
 
 

@@ -89,7 +89,7 @@ class Net:
         return F
 
     def freeze(self, v: np.ndarray) -> "Frozen":
-        """The operator J that the network is at v, and at any k v, k > 0. (F > 0 just where z > 0.)"""
+        """The operator J that the network is at v, as at k v, k > 0; F > 0 just where z > 0."""
         return Frozen(self, [self.slopes(F).reshape(*self.size, -1) for F in self.read(v)[1:]])
 
 

@@ -5,11 +5,13 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install -q $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 VENV_MADE := $(VENV)/.made-by-python-$(VERSION)
 DEV_READY := $(VENV)/.ready-dev
@@ -24,7 +26,8 @@ NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV))."
+	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV)),"
+	@echo "CONSTRAINTS=file with exact versions, or nothing for the latest (now $(CONSTRAINTS))."
 
 book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
 	rm -rf _build
@@ -79,17 +82,17 @@ $(VENV_MADE):
 		"On Debian and Ubuntu, install the package python3-venv."; exit 1; }
 	@touch $@
 
-$(DEV_READY): $(VENV_MADE) requirements.txt pyproject.toml
+$(DEV_READY): $(VENV_MADE) requirements.txt pyproject.toml $(CONSTRAINTS)
 	@echo "Installing requirements.txt into $(VENV) (about 600 MB to download the first time)."
-	@$(BIN)/python -m pip install -q -r requirements.txt
+	@$(INSTALL) -r requirements.txt
 	@touch $@
 
 $(LAB_READY): $(DEV_READY)
 	@echo "Installing JupyterLab into $(VENV)."
-	@$(BIN)/python -m pip install -q -e '.[lab]'
+	@$(INSTALL) -e '.[lab]'
 	@touch $@
 
 $(BENCH_READY): $(VENV_MADE) benchmarks/requirements.txt pyproject.toml
 	@echo "Installing benchmarks/requirements.txt into $(VENV)."
-	@$(BIN)/python -m pip install -q -r benchmarks/requirements.txt
+	@$(INSTALL) -r benchmarks/requirements.txt
 	@touch $@

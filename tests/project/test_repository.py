@@ -5,11 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from repository import ROOT, project, text, tracked_texts, version
 
@@ -93,6 +97,58 @@ def test_the_citation_has_what_its_format_requires_and_names_the_paper():
 def test_the_licences_are_the_ones_announced():
     assert text("LICENSE").startswith("MIT License")
     assert "CC-BY-4.0" in text("LICENSE-TEXT")
+
+
+# ---- what is installed
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+
+
+def requirements(name: str) -> dict[str, Requirement]:
+    """The lines of a file of requirements, by the name of the package."""
+    lines = [line.split(" #")[0].strip() for line in text(name).splitlines()]
+    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(each.name): each for each in found}
+
+
+def wanted(*extras: str) -> dict[str, Requirement]:
+    """What pyproject.toml asks for, with these extras and without the library itself."""
+    optional = project()["optional-dependencies"]
+    lines = [*project()["dependencies"], *(line for extra in extras for line in optional[extra])]
+    found = {canonicalize_name(each.name): each for each in map(Requirement, lines)}
+    return {name: each for name, each in found.items() if name != "adjoint-lib"}
+
+
+def test_the_constraints_name_one_version_of_each_direct_dependency():
+    pins = requirements("constraints.txt")
+    asked = wanted("plots", "book", "cluster", "test")
+    assert not {name for name in asked.keys() - pins.keys() if not asked[name].marker}
+    for name, pin in pins.items():
+        assert pin.url is None and re.fullmatch(r"==[\w.]+", str(pin.specifier)), pin
+        if name in asked:
+            assert asked[name].specifier.contains(str(pin.specifier)[2:]), pin
+
+
+def test_the_constraints_ask_no_python_for_a_version_it_cannot_have():
+    for name, pin in requirements("constraints.txt").items():
+        try:
+            found = metadata(name)
+        except PackageNotFoundError:
+            continue
+        if found["Version"] != str(pin.specifier)[2:]:  # installed with other versions
+            continue
+        allowed = SpecifierSet(found["Requires-Python"] or "")
+        for python in PYTHONS:
+            if pin.marker is None or pin.marker.evaluate({"python_version": python}):
+                assert f"{python}.0" in allowed, f"{pin}: not for Python {python}"
+
+
+def test_the_oldest_versions_tested_are_the_oldest_promised():
+    oldest, asked = requirements("constraints-oldest.txt"), wanted("plots")
+    assert {"tensorflow", "keras", "numpy"} <= oldest.keys() <= asked.keys()
+    for name, pin in oldest.items():
+        least = str(asked[name].specifier).removeprefix(">=")
+        assert re.fullmatch(rf"=={re.escape(least)}\.[\d*]+", str(pin.specifier)), pin
 
 
 # ---- the pieces around the code

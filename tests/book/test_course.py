@@ -100,7 +100,7 @@ def test_what_says_nothing_is_no_check():
 
 
 def test_the_sheet_in_the_chapter_is_the_one_that_is_checked():
-    from adjoint_book.exercises.teaching import SHEET
+    from adjoint_book.exercises.ch18_teaching import SHEET
 
     (cell,) = (
         source(cell)

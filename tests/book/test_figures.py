@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 import adjoint_lib as al
 from adjoint_book import figures
-from adjoint_book.figures import registry
-from adjoint_book.figures.style import CYCLE, SMALL
+from adjoint_book.figures import _registry as registry
+from adjoint_book.figures._style import CYCLE, SMALL
 from adjoint_lib.cli.main import main
 
 
@@ -94,7 +94,7 @@ def test_a_name_is_given_once(no_new_names):
     def overview():
         pass
 
-    with pytest.raises(al.InputError, match="front has it already"):
+    with pytest.raises(al.InputError, match="ch00_preface has it already"):
         figures.figure("overview")(overview)
 
 
@@ -140,4 +140,4 @@ def test_listing_the_figures_does_not_wait_for_tensorflow(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "overview" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "adjoint_book.figures.registry" in imported and "tensorflow" not in imported
+    assert "adjoint_book.figures._registry" in imported and "tensorflow" not in imported

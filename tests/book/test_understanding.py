@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adjoint_book import exercises
-from adjoint_book.figures.explaining import strongest
-from adjoint_book.figures.rounding import _edge_flips, _inner_products
+from adjoint_book.figures.ch15_rounding import _edge_flips, _inner_products
+from adjoint_book.figures.ch16_what_hypersurfaces_show import strongest
 
 GAMMA_4 = 4 * 2.0**-24 / (1 - 4 * 2.0**-24)
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import adjoint_lib as al
-from adjoint_book.figures.readings import costs, multiply_adds, reaching
+from adjoint_book.figures.ch07_computing_it_fast import costs, multiply_adds, reaching
 from adjoint_lib.experiments import resources
 
 with resources.path("paper/dimensions.csv").open() as file:

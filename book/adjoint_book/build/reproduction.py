@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from adjoint_book.figures.misses import NETWORKS as MODELS
-from adjoint_book.figures.verified import FEATURE_MAPS
-
 import adjoint_lib as al
+from adjoint_book.figures.ch12_to_13_verification import NETWORKS as MODELS
+from adjoint_book.figures.ch14_feature_maps import FEATURE_MAPS
 from adjoint_lib.experiments import paper
 
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}

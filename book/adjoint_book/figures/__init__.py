@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adjoint_book.figures.registry import about, figure, get, names
+from adjoint_book.figures._registry import about, figure, get, names
 from adjoint_lib.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FORMATS = ("svg", "png", "pdf")
 
 def use_style() -> None:
     """Draw in the book's style from here on, in a notebook that draws for itself."""
-    from adjoint_book.figures.style import use
+    from adjoint_book.figures._style import use
 
     use()
 
@@ -42,7 +42,7 @@ def save(name: str, path: str | Path) -> Path:
         raise InputError(f"expected an existing folder, got {path.parent}. Make it first.")
     import matplotlib.pyplot as plt
 
-    from adjoint_book.figures.style import STYLE
+    from adjoint_book.figures._style import STYLE
 
     with plt.rc_context(STYLE):
         # A date in the file would make the same figure differ from day to day.

@@ -1,4 +1,4 @@
-"""Pictures of one neuron: its boundary as a slice of a plane, and its value along rays."""
+"""One neuron: three ways to draw its bias, its boundary, and its value along rays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,61 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILION, WIDTH
+from adjoint_book.figures._drawing import RADIUS, Point, arrow, canvas, node, rule, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, PALE, VERMILION, WIDTH
 
 W = np.array([1.5, -1.0])
 X = np.array([2.0, 1.0])
 LIMIT = 3.0
+
+
+@figure("one-neuron")
+def one_neuron() -> Figure:
+    """The paper's Fig. 1: a neuron with its bias as a shift, as a weight, and as an input."""
+    drawing, ax = canvas(WIDTH, 2.6)
+    third = WIDTH / 3
+    for i, draw in enumerate((_shift, _weight, _input)):
+        s = (i * third + 1.25, 1.25)
+        draw(ax, s)
+        for j, y in enumerate((2.0, 1.25)):
+            x = (i * third + 0.3, y)
+            _weighted(ax, x, s, f"$w_{j}$", GREEN, (0.06, 0.2 - 0.06 * j))
+            node(ax, x, f"$x_{j}$", BLUE)
+        n = (s[0] + 0.62, s[1])
+        arrow(ax, s, n, INK, RADIUS, RADIUS)
+        node(ax, s, "$s$", INK, PALE)
+        node(ax, n, "$n$", INK, PALE)
+    for i, kind in enumerate(("a shift", "a weight", "an input")):
+        write(ax, ((i + 0.5) * third, 2.44), f"bias as {kind}", 11.5)
+    for x in (third, 2 * third):
+        rule(ax, (x, 0.15), (x, 2.55))
+    return drawing
+
+
+def _shift(ax: Axes, s: Point) -> None:
+    at = s[0], 0.42
+    arrow(ax, at, s, ORANGE, RADIUS, RADIUS)
+    node(ax, at, "$b$", ORANGE)
+
+
+def _weight(ax: Axes, s: Point) -> None:
+    at = s[0] - 0.95, 0.42
+    _weighted(ax, at, s, "$w_2=b$", ORANGE, (0.44, -0.16))
+    node(ax, at, "$1$", INK)
+
+
+def _input(ax: Axes, s: Point) -> None:
+    at = s[0] - 0.95, 0.42
+    _weighted(ax, at, s, "$w_2=1$", INK, (0.44, -0.16))
+    node(ax, at, "$b$", ORANGE)
+
+
+def _weighted(ax: Axes, start: Point, end: Point, text: str, colour: str, offset: Point) -> None:
+    """An arrow between two nodes with a weight beside its middle."""
+    arrow(ax, start, end, colour, RADIUS, RADIUS)
+    middle = (start[0] + end[0]) / 2 + offset[0], (start[1] + end[1]) / 2 + offset[1]
+    write(ax, middle, text, color=colour)
 
 
 @figure("neuron-slice")

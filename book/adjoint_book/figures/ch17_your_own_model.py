@@ -9,10 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from adjoint_book.figures.drawing import arrow, box, tint
-from adjoint_book.figures.pieces import canvas, write
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, WIDTH
+from adjoint_book.figures._drawing import arrow, box, canvas, tint, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.core.hypersurface import Units

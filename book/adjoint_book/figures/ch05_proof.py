@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.registry import figure as registered
-from adjoint_book.figures.style import BLUE, GREEN, INK, VERMILION, WIDTH
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, INK, VERMILION, WIDTH
 
 # The network of the chapter: two pixels, three hidden units, two more that read them.
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
@@ -28,14 +28,14 @@ TINTS = ["#F4F4F4", "#FBE9C6", "#D3ECE4", "#F9DCCB", "#E9D6E2", "#DDE3F3", "#F6F
 HERE = "#A8CFE6"  # the region of [x; x_b]
 
 
-@registered("linear-regions")
+@figure("linear-regions")
 def linear_regions(k: float = 0.5) -> Figure:
     """Where the tiny network is linear: over its two pixels, and over the plane [a x; b x_b].
 
     Args:
         k: the scale at which points are marked: on the left [k x; x_b], on the right k [x; x_b].
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.6))
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.6))
     reach = 4.4
     axis = np.linspace(-reach, reach, 500)
     pixels = np.stack(np.meshgrid(axis, axis), -1)
@@ -65,7 +65,7 @@ def linear_regions(k: float = 0.5) -> Figure:
     for ax in (left, right):
         ax.set_aspect("equal")
         ax.grid(False)
-    return figure
+    return drawing
 
 
 def _open(x: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
@@ -117,7 +117,7 @@ def _mark(
     ax.annotate(text, at, offset, textcoords="offset points", fontsize=12, color=INK)
 
 
-@registered("pattern-against-k")
+@figure("pattern-against-k")
 def pattern_against_k(
     both: np.ndarray | None = None, alone: np.ndarray | None = None, ks: np.ndarray | None = None
 ) -> Figure:
@@ -132,7 +132,7 @@ def pattern_against_k(
         ks = 2.0 ** np.linspace(-6, 6, 241)
         both = _open(ks[:, None] * X, ks).T
         alone = _open(ks[:, None] * X, np.ones_like(ks)).T
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.0), sharey=True)
+    drawing, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.0), sharey=True)
     ends = np.log2([ks[0], ks[-1]])
     titles = (r"$k\,[x;\,x_b]$: all scaled", r"$[k\,x;\,x_b]$: image alone")
     for ax, rows, title in zip(axes, (both, alone), titles, strict=True):
@@ -153,7 +153,7 @@ def pattern_against_k(
         ax.set_title(title)
         ax.grid(False)
     axes[0].set(ylabel="units", yticks=[])
-    return figure
+    return drawing
 
 
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
@@ -169,10 +169,10 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
 }
 
 
-@registered("euler-gap")
+@figure("euler-gap")
 def euler_gap() -> Figure:
     """sigma(h) against h sigma'(h) for six activations; the gap between them is shaded."""
-    figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.2))
+    drawing, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.2))
     reach = {"ReLU6": 9, "hard sigmoid": 5.5}
     for ax, (name, (function, slope)) in zip(axes.flat, ACTIVATIONS.items(), strict=True):
         ax.grid(False)
@@ -188,13 +188,13 @@ def euler_gap() -> Figure:
     axes[0, 0].legend(loc="upper left")
     for ax in axes[1]:
         ax.set_xlabel("$h$")
-    return figure
+    return drawing
 
 
-@registered("lifted-relu6")
+@figure("lifted-relu6")
 def lifted_relu6(h: float = 8.0) -> Figure:
     """ReLU6 with its ceiling as a second input t: three cones, and the line t = 6 across them."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.2))
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.2))
     for ax in (left, right):
         ax.grid(False)
     axis = np.linspace(-6, 12, 400)
@@ -223,4 +223,4 @@ def lifted_relu6(h: float = 8.0) -> Figure:
     right.annotate("$(h, 6)$", (h, 6), (-2, -18), textcoords="offset points", fontsize=12)
     right.plot(0, 0, "o", ms=5, color=INK, clip_on=False)
     right.set(xlim=(-6, 12), ylim=(0, 10), xlabel="$h$", ylabel="ceiling $t$")
-    return figure
+    return drawing

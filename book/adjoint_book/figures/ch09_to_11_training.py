@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.networks import network
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, CYCLE, GREEN, GREY, INK, ORANGE, VERMILION, WIDTH
+from adjoint_book.figures._networks import network
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, CYCLE, GREEN, GREY, INK, ORANGE, VERMILION, WIDTH
 from adjoint_lib.errors import DataError
 
 if TYPE_CHECKING:

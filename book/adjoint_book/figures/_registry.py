@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Draw = Callable[..., "Figure"]
 
 _FIGURES: dict[str, Draw] = {}
-_OWN = {"drawing", "networks", "registry", "style"}  # modules of this package without figures
+_OWN = {"_drawing", "_networks", "_registry", "_style"}  # modules of this package without figures
 
 
 def figure(name: str) -> Callable[[Draw], Draw]:
@@ -49,7 +49,7 @@ def figure(name: str) -> Callable[[Draw], Draw]:
         def styled(*args, **kwargs) -> Figure:
             import matplotlib.pyplot as plt
 
-            from adjoint_book.figures.style import STYLE
+            from adjoint_book.figures._style import STYLE
 
             with plt.rc_context(STYLE):
                 drawn = draw(*args, **kwargs)

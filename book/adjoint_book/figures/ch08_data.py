@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from adjoint_book.figures.drawing import arrow, tint
-from adjoint_book.figures.pieces import canvas, write
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SMALL, VERMILION, WIDTH
+from adjoint_book.figures._drawing import arrow, canvas, tint, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SMALL, VERMILION, WIDTH
 
 COLOURS = {"red": VERMILION, "green": GREEN, "blue": BLUE}
 SHIP = 1  # an image of the CIFAR-10 sample with clear colours, and a left and a right

@@ -15,11 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from adjoint_book.figures.drawing import arrow, tint
-from adjoint_book.figures.networks import network
-from adjoint_book.figures.pieces import Point, canvas, heading, rule, write
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
+from adjoint_book.figures._drawing import Point, arrow, canvas, heading, rule, tint, write
+from adjoint_book.figures._networks import network
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet

@@ -69,7 +69,7 @@ def check_lrp_shared(answer: np.ndarray | None) -> None:
 
 def check_largest_source(answer: str | None) -> None:
     """Which bias vector contributes most to the winning score of image 5 in VGG7; a name."""
-    from adjoint_book.figures.networks import network
+    from adjoint_book.figures._networks import network
 
     net, images = network()
     units = net.astype("float64").hypersurface(images[5], "fc")[:]

@@ -15,9 +15,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.networks import network
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, WIDTH
+from adjoint_book.figures._networks import network
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet

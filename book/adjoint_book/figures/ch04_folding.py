@@ -1,4 +1,4 @@
-"""Pictures of folding: batch normalisation as a line, a fold that fails at borders, and x_b."""
+"""Folding: batch normalisation in steps and as a line, a fold that fails at borders, and x_b."""
 
 from __future__ import annotations
 
@@ -6,9 +6,41 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.drawing import tint
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, INK, ORANGE, POSITIVE, WIDTH
+from adjoint_book.figures._drawing import arrow, box, canvas, heading, tint, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, POSITIVE, WIDTH
+
+
+@figure("batch-norm")
+def batch_norm() -> Figure:
+    """The paper's Fig. 4: batch normalisation in five steps, and folded into kernel and bias."""
+    drawing, ax = canvas(WIDTH, 3.1)
+    top, bottom, end = 2.25, 0.75, 0.72
+    heading(ax, (0.08, top + 0.66), "as trained, Eq. (6)")
+    heading(ax, (0.08, bottom + 0.66), "folded, Eq. (7)")
+    box(ax, (0.4, top), (0.64, 0.5), "$x_{l-1}$", INK)
+    for x, width, text, colour in (
+        (1.36, 0.72, r"$\circledast\, w$", GREEN),
+        (2.34, 0.68, r"$-\,\mu$", ORANGE),
+        (3.48, 1.12, r"$\div\sqrt{\sigma^2+\epsilon}$", GREEN),
+        (4.6, 0.68, r"$\times\,\gamma$", GREEN),
+        (5.5, 0.68, r"$+\,\beta$", ORANGE),
+    ):
+        arrow(ax, (end, top), (x - width / 2, top), INK)
+        box(ax, (x, top), (width, 0.5), text, colour)
+        end = x + width / 2
+    arrow(ax, (end, top), (WIDTH - 0.08, top), INK)
+    box(ax, (0.4, bottom), (0.64, 0.5), "$x_{l-1}$", INK)
+    arrow(ax, (0.72, bottom), (1.3, bottom), INK)
+    w = r"$\circledast\;\;\dfrac{\gamma\, w}{\sqrt{\sigma^2+\epsilon}}$"
+    b = r"$+\;\beta-\dfrac{\gamma\,\mu}{\sqrt{\sigma^2+\epsilon}}$"
+    box(ax, (2.2, bottom), (1.8, 0.68), w, GREEN)
+    arrow(ax, (3.1, bottom), (3.62, bottom), INK)
+    box(ax, (4.7, bottom), (2.16, 0.68), b, ORANGE)
+    arrow(ax, (5.78, bottom), (WIDTH - 0.08, bottom), INK)
+    write(ax, (2.2, 0.2), "the new kernel $w'$", 11)
+    write(ax, (4.7, 0.2), "$b'$, a slice of $x_b$", 11)
+    return drawing
 
 
 @figure("normalisation-line")

@@ -8,10 +8,9 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
-from adjoint_book.figures.drawing import tint
-from adjoint_book.figures.pieces import write
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, GREY, WIDTH
+from adjoint_book.figures._drawing import tint, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,10 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.modes import as_colours
-from adjoint_book.figures.networks import network
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import (
+from adjoint_book.figures._networks import network
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import (
     BLUE,
     GREEN,
     GREY,
@@ -30,6 +29,7 @@ from adjoint_book.figures.style import (
     VERMILION,
     WIDTH,
 )
+from adjoint_book.figures.ch06_five_modes import as_colours
 
 if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet

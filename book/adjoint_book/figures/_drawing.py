@@ -1,4 +1,4 @@
-"""More pieces of diagrams: nodes, stacks of feature maps, slices of vectors.
+"""Pieces of drawn diagrams: boxes, arrows, words, nodes, stacks, on axes measured in inches.
 
 Colours mean the same in the whole book: blue is the image, orange a bias, green a kernel,
 vermilion what an adjoint carries back.
@@ -8,16 +8,80 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
-from adjoint_book.figures.drawing import blank, tint
-from adjoint_book.figures.style import GREY, INK
+from adjoint_book.figures._style import GREY, INK
 
 Point = tuple[float, float]
 
 RADIUS = 0.2  # of a node
 PLUS = 0.14  # radius of a circled plus
+
+
+def blank(drawn: Figure, width: float, height: float) -> Axes:
+    """Axes without any frame over the whole figure, one unit to the inch."""
+    ax = drawn.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, width), ylim=(0, height))
+    ax.axis("off")
+    return ax
+
+
+def box(
+    ax: Axes,
+    centre: tuple[float, float],
+    size: tuple[float, float],
+    text: str,
+    edge: str,
+    fill: str = "white",
+    fontsize: float = 13,
+) -> None:
+    """A rounded box with its text in the middle."""
+    (x, y), (width, height) = centre, size
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.09",
+            facecolor=fill,
+            edgecolor=edge,
+            linewidth=1.8,
+        )
+    )
+    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, color=INK, linespacing=1.45)
+
+
+def arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+    before: float = 0,
+    after: float = 0,
+    head: float = 12,
+    style: str | tuple = "-",
+) -> None:
+    """An arrow that begins `before` inches after its start and ends `after` before its end."""
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=head,
+            linewidth=1.8,
+            linestyle=style,
+            color=colour,
+            shrinkA=72 * before,
+            shrinkB=72 * after,
+        )
+    )
+
+
+def tint(colour: str, share: float = 0.18) -> tuple[float, ...]:
+    """The colour mixed with white."""
+    return tuple(1 - share * (1 - channel) for channel in to_rgb(colour))
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:

@@ -1,7 +1,8 @@
-"""Pictures of the equivalent network: its Jacobian in blocks, and the parts of one unit's value."""
+"""The equivalent network: a diagram, its Jacobian in blocks, and the parts of one unit's value."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -10,9 +11,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from adjoint_book.figures.drawing import tint
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
+from adjoint_book.figures._drawing import (
+    PLUS,
+    RADIUS,
+    arrow,
+    canvas,
+    heading,
+    node,
+    plus,
+    rule,
+    slab,
+    stack,
+    tint,
+    write,
+)
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.core.hypersurface import Units
@@ -21,6 +35,68 @@ if TYPE_CHECKING:
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
 W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
 OPEN = np.array([True, False, True])  # the first layer's pattern at the chapter's input
+
+
+@figure("equivalent-cnn")
+def equivalent_cnn() -> Figure:
+    """The paper's Fig. 2: a CNN with four biases, and its equivalent over [x; x_b]."""
+    drawing, ax = canvas(WIDTH, 4.9)
+    top, bottom = 3.55, 1.4
+    heading(ax, (0.08, 4.75), "trained network")
+    heading(ax, (0.08, 2.25), "equivalent network")
+    rule(ax, (0.08, 2.5), (WIDTH - 0.08, 2.5))
+    for i, x in enumerate(_cnn(ax, top)):
+        arrow(ax, (x, top + 0.78), (x, top), ORANGE, RADIUS, PLUS)
+        node(ax, (x, top + 0.78), f"$b_{i}$", ORANGE)
+    _biases(ax, 0.28, bottom, _cnn(ax, bottom))
+    return drawing
+
+
+def _cnn(ax: Axes, y: float) -> list[float]:
+    """Image, three convolutions, pool, dense layer at height y; returns where biases are added."""
+    sums: list[float] = []
+    stack(ax, (0.36, y), 0.5, 3, BLUE, "$x$")
+    at = 0.74
+    for i, (size, sheets) in enumerate(((0.42, 3), (0.34, 4), (0.24, 5))):
+        at = _layer(ax, at, y, f"$w_{i}$", sums)
+        stack(ax, (at + size / 2, y), size, sheets, INK)
+        at += size + 0.05 * (sheets - 1)
+    arrow(ax, (at - 0.03, y), (at + 0.2, y), INK)
+    _column(ax, at + 0.2, y, 0.6, "pool")
+    at = _layer(ax, at + 0.32, y, "$w_3$", sums)
+    _column(ax, at, y, 0.44, "scores")
+    return sums
+
+
+def _layer(ax: Axes, start: float, y: float, kernel: str, sums: list[float]) -> float:
+    """Kernel, circled plus, activation, from x = start on; returns where the last arrow ends."""
+    middle = start + 0.45
+    arrow(ax, (start, y), (middle, y), GREEN, 0, PLUS)
+    write(ax, (start + 0.16, y + 0.16), kernel, color=GREEN)
+    plus(ax, (middle, y))
+    arrow(ax, (middle, y), (middle + 0.41, y), INK, PLUS)
+    write(ax, (middle + 0.24, y + 0.14), r"$\sigma$")
+    sums.append(middle)
+    return middle + 0.41
+
+
+def _column(ax: Axes, x: float, y: float, height: float, text: str) -> None:
+    """A vector, drawn upright with its name below."""
+    slab(ax, x, x + 0.12, y, height, INK)
+    write(ax, (x + 0.06, y - 0.46), text, 10.5)
+
+
+def _biases(ax: Axes, y: float, row: float, sums: list[float]) -> None:
+    """x_b below the equivalent network, with a lead from each slice up to its layer."""
+    between = [(a + b) / 2 + 0.1 for a, b in pairwise(sums)]
+    edges = [0.74, *between, WIDTH - 0.08]
+    for i, x in enumerate(sums):
+        slab(ax, edges[i], edges[i + 1], y, 0.38, ORANGE)
+        write(ax, (x, y), f"$b_{i}$")
+        arrow(ax, (x, y + 0.19), (x, row), ORANGE, 0, PLUS)
+        write(ax, (x + 0.05, y + 0.38), f"$x_b[b_{i}]$", 11, ha="left")
+    write(ax, (0.36, y), "$x_b$", 15)
+    write(ax, (0.36, (row + y) / 2 + 0.02), "$v=$\n$[x;\\,x_b]$", 12)
 
 
 @figure("jacobian-blocks")

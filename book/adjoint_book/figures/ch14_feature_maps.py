@@ -1,21 +1,19 @@
-"""What verification shows: histograms of the relative error, and feature maps twice."""
+"""Feature maps twice, computed and reconstructed, and the parts that make one up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from adjoint_book.figures.networks import network
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, INK, SIGNED, SMALL, WIDTH
+from adjoint_book.figures._networks import network
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import SIGNED, SMALL, WIDTH
 
 if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet
-    from adjoint_lib.verification.report import LayerReport
 
 FEATURE_MAPS = {  # the layers that the paper shows
     ("vgg7", "cifar10"): "conv1",
@@ -96,70 +94,16 @@ def map_parts(
     return drawing
 
 
-@figure("histograms")
-def histograms(layers: Mapping[str, LayerReport] | None = None, origin: str = "") -> Figure:
-    """Relative errors of all units, a histogram for each layer, as in the paper.
-
-    Args:
-        layers: of a report; by default of VGG7 on a sample image.
-        origin: what they were measured on, to stand below the panels.
-    """
-    from adjoint_lib.verification.report import EDGES
-
-    if layers is None:
-        from adjoint_lib.verification.verify import verify
-
-        net, images = network()
-        layers = verify(net, images[:1], progress=False).layers
-    columns = 3 if len(layers) <= 6 else 4
-    lines = -(-len(layers) // columns)
-    drawing, axes = plt.subplots(
-        lines, columns, figsize=(WIDTH, 1.35 * lines + 0.6), sharex=True, sharey=True
-    )
-    for ax, (name, layer) in zip(axes.flat, layers.items(), strict=False):
-        shares = layer.histogram / layer.units
-        ax.stairs(shares, EDGES * 1e4, fill=True, color=BLUE)
-        ax.set_yscale("log")
-        within = 100 * layer.share()
-        shown = "100 %" if layer.within[0] == layer.units else f"{min(within, 99.9999):.4f} %"
-        ax.set_title(f"{name}: {shown}", fontsize=SMALL, loc="left")
-        ax.axvline(0, color=INK, lw=0.5)
-    empty = axes.flat[len(layers) :]
-    for ax, above in zip(empty, axes.flat[len(layers) - columns :], strict=False):
-        ax.set_visible(False)
-        above.tick_params(labelbottom=True)
-    below = r"relative error, in $10^{-4}$" + (f" ({origin})" if origin else "")
-    drawing.supxlabel(below, fontsize=SMALL + 1)
-    drawing.supylabel("share of units", fontsize=SMALL + 1)
-    return drawing
-
-
 def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
     def draw() -> Figure:
         net, images = network(model, dataset)
         return feature_maps(net, images[0], layer)
 
-    draw.__doc__ = f"Feature maps of {model} on {dataset}, {layer}: computed and reconstructed."
-    _register(f"feature-maps-{model}-{dataset}", draw)
-
-
-def _register_histograms(model: str, dataset: str) -> None:
-    def draw() -> Figure:
-        from adjoint_lib.experiments import results
-
-        layers = results.every_layer(model, dataset)
-        images = sorted({layer.images for layer in layers.values()})
-        return histograms(layers, f"{' and '.join(f'{n:,}' for n in images)} test images")
-
-    draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, every layer."
-    _register(f"histograms-{model}-{dataset}", draw)
-
-
-def _register(name: str, draw: Callable[[], Figure]) -> None:
+    name = f"feature-maps-{model}-{dataset}"
     draw.__name__ = name.replace("-", "_")
+    draw.__doc__ = f"Feature maps of {model} on {dataset}, {layer}: computed and reconstructed."
     figure(name)(draw)
 
 
-for (_model_name, _dataset), _layer in FEATURE_MAPS.items():
-    _register_feature_maps(_model_name, _dataset, _layer)
-    _register_histograms(_model_name, _dataset)
+for (_model, _dataset), _layer in FEATURE_MAPS.items():
+    _register_feature_maps(_model, _dataset, _layer)

@@ -1,4 +1,4 @@
-"""Pictures of adjoints: a functional as an image, a convolution as a matrix, receptive fields."""
+"""Adjoints: a cost found twice, a functional as an image, a convolution as a matrix."""
 
 from __future__ import annotations
 
@@ -8,8 +8,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import INK, SIGNED, WIDTH
+from adjoint_book.figures._drawing import arrow, box, canvas, write
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, INK, SIGNED, VERMILION, WIDTH
+
+
+@figure("two-ways")
+def two_ways() -> Figure:
+    """A cost found twice: the order goes forward to the prices, or the prices go back to it."""
+    drawing, ax = canvas(WIDTH, 2.75)
+    left, right, top, bottom, size = 1.25, 5.15, 2.3, 1.2, (2.3, 0.62)
+    box(ax, (left, top), size, "order $u$\ncakes, loaves", BLUE, fontsize=11)
+    box(ax, (right, top), size, "ingredients $Au$\neggs, flour, sugar", INK, fontsize=11)
+    box(ax, (right, bottom), size, "their prices $w$", GREEN, fontsize=11)
+    box(ax, (left, bottom), size, "prices of products $A^{*}w$", VERMILION, fontsize=11)
+    arrow(ax, (left + 1.15, top), (right - 1.15, top), INK, 0.06, 0.04)
+    write(ax, ((left + right) / 2, top + 0.18), "$A$", 14)
+    arrow(ax, (right - 1.15, bottom), (left + 1.15, bottom), VERMILION, 0.06, 0.04)
+    write(ax, ((left + right) / 2, bottom + 0.18), "$A^{*}$", 14)
+    for x, text in (
+        (left, r"$\langle u \mid A^{*}w \rangle$"),
+        (right, r"$\langle Au \mid w \rangle$"),
+    ):
+        write(ax, (x, (top + bottom) / 2), "times", 11)
+        write(ax, (x, 0.35), text, 15)
+    write(ax, ((left + right) / 2, 0.35), "=  11  =", 15)
+    return drawing
 
 
 @figure("representer")

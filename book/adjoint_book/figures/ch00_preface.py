@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adjoint_book.figures.drawing import arrow, blank, box, tint
-from adjoint_book.figures.pieces import heading
-from adjoint_book.figures.registry import figure
-from adjoint_book.figures.style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION
+from adjoint_book.figures._drawing import arrow, blank, box, heading, tint
+from adjoint_book.figures._registry import figure
+from adjoint_book.figures._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

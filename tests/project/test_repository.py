@@ -151,6 +151,18 @@ def test_the_oldest_versions_tested_are_the_oldest_promised():
         assert re.fullmatch(rf"=={re.escape(least)}\.[\d*]+", str(pin.specifier)), pin
 
 
+def test_binder_installs_what_the_chapters_need_with_tensorflow_for_the_processor_alone():
+    installed, pins = requirements("binder/requirements.txt"), requirements("constraints.txt")
+    assert "tensorflow" not in installed and "tensorflow-cpu" in installed
+    assert (wanted("plots").keys() | {"ipywidgets"}) - {"tensorflow"} <= installed.keys()
+    for name, line in installed.items():
+        assert line.specifier == pins[name.removesuffix("-cpu")].specifier, line
+    # Its own dependencies are left out, or the whole of TensorFlow would come with it.
+    assert "pip install --no-deps -e ." in text("binder/postBuild")
+    assert os.access(ROOT / "binder" / "postBuild", os.X_OK)
+    assert text("binder/runtime.txt").strip().removeprefix("python-") in PYTHONS
+
+
 # ---- the pieces around the code
 
 

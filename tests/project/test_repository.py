@@ -180,21 +180,84 @@ def test_every_page_in_the_table_of_contents_exists():
         assert any((ROOT / f"{page}{end}").is_file() for end in (".md", ".ipynb", "")), page
 
 
+def workflow(name: str) -> dict:
+    content = yaml.safe_load(text(f".github/workflows/{name}.yml"))
+    assert content["permissions"] == {"contents": "read"}
+    return content
+
+
+def commands(job: dict) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def writers(jobs: dict) -> set[str]:
+    """The jobs that may write anything."""
+    return {name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()}
+
+
 def test_the_continuous_integration_runs_the_same_commands():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
     assert "make test" in text(".ci/run")
-    workflow = yaml.safe_load(text(".github/workflows/book.yml"))
-    commands = {
-        step.get("run") for job in workflow["jobs"].values() for step in job.get("steps", [])
+    jobs = workflow("book")["jobs"]
+    assert commands(jobs["test"]) == ["make test"] and commands(jobs["build"]) == ["make book"]
+    assert writers(jobs) == {"deploy"}
+
+
+def test_the_oldest_and_the_newest_python_are_tested():
+    jobs = workflow("book")["jobs"]
+    python = {
+        name: step["with"]["python-version"]
+        for name, job in jobs.items()
+        for step in job["steps"]
+        if "setup-python" in step.get("uses", "")
     }
-    assert {"make test", "make book"} <= commands
-    # Only the job that publishes may write anything.
-    writers = {
-        name
-        for name, job in workflow["jobs"].items()
-        if "write" in job.get("permissions", {}).values()
-    }
-    assert workflow["permissions"] == {"contents": "read"} and writers == {"deploy"}
+    assert (python["oldest"], python["newest"]) == (PYTHONS[0], PYTHONS[-1])
+    assert set(jobs["test"]["strategy"]["matrix"]["python"]) <= set(PYTHONS)
+    assert commands(jobs["oldest"]) == ["make check CONSTRAINTS=constraints-oldest.txt"]
+    assert commands(jobs["newest"]) == ["make test CONSTRAINTS="]
+    classified = {line.split()[-1] for line in project()["classifiers"] if ":: 3." in line}
+    assert classified == set(PYTHONS)
+    assert SpecifierSet(project()["requires-python"]) == SpecifierSet(">=3.10,<3.14")
+
+
+@pytest.mark.skipif(shutil.which("grep") is None, reason="needs grep")
+def test_a_release_needs_a_tag_that_is_the_version_and_an_entry_in_the_changelog():
+    content = workflow("release")
+    assert content[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    assert writers(content["jobs"]) == {"publish"}
+    publish = content["jobs"]["publish"]
+    assert publish["permissions"] == {"id-token": "write"} and publish["environment"] == "pypi"
+    checks = [command for command in commands(content["jobs"]["build"]) if "TAG" in command]
+    assert len(checks) == 2
+    for check in checks:
+        for tag, passes in ((f"v{version()}", True), ("v9.9.9", False)):
+            run = subprocess.run(
+                ["sh", "-c", check], cwd=ROOT, env={**os.environ, "TAG": tag}, capture_output=True
+            )
+            assert (run.returncode == 0) == passes, f"{check} with {tag}"
+
+
+def test_the_forms_for_issues_have_what_their_format_requires():
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    forms = [form for form in forms if form.stem != "config"]
+    assert len(forms) == 3
+    for form in forms:
+        content = yaml.safe_load(form.read_text(encoding="utf-8"))
+        assert {"name", "description", "body"} <= content.keys()
+        names = [field["id"] for field in content["body"]]
+        assert len(set(names)) == len(names)
+        assert all(field["attributes"]["label"] for field in content["body"])
+    assert len(text(".github/PULL_REQUEST_TEMPLATE.md").splitlines()) == 5
+
+
+def test_the_example_in_the_form_for_bugs_runs(tmp_path):
+    form = yaml.safe_load(text(".github/ISSUE_TEMPLATE/bug.yml"))
+    example = form["body"][0]["attributes"]["value"]
+    run = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert "conv" in run.stdout
 
 
 def fake_python(folder: Path, release: str) -> Path:

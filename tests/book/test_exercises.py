@@ -1,13 +1,20 @@
 """What a check says of right, wrong, missing and strange answers; it never raises."""
 
+import ast
+import importlib
+import inspect
+import pkgutil
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import adjoint_lib as al
 from adjoint_book import exercises
 from adjoint_book.exercises.checking import compare, compare_function
 
+MODULES = [module.name for module in pkgutil.iter_modules(exercises.__path__)]
 VECTOR = np.array([1.0, -2.0, 3.0])
 
 
@@ -147,6 +154,26 @@ def test_every_check_takes_no_answer_and_nonsense_calmly(capsys, name):
         assert one_line(capsys.readouterr().out).startswith("Not yet")
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_every_check_is_registered(module):
+    where = f"{exercises.__name__}.{module}"
+    tree = ast.parse(inspect.getsource(importlib.import_module(where)))
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    written = {name for name in functions if name.startswith("check_")}
+    forgotten = written - set(exercises.checks())
+    assert not forgotten, f"{where}: put the decorator `exercise` on {forgotten}"
+
+
+def test_a_check_under_another_name_is_refused():
+    with pytest.raises(al.InputError, match="name begins with 'check_'"):
+
+        @exercises.exercise
+        def ask(answer):
+            pass
+
+
 def test_an_unknown_check_names_the_nearest():
     with pytest.raises(AttributeError, match="no exercise check called 'check_nothing'"):
         _ = exercises.check_nothing
+    with pytest.raises(AttributeError, match=r"Did you mean 'check_versions'\?"):
+        _ = exercises.check_version

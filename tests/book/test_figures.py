@@ -1,5 +1,7 @@
 """Every registered figure draws, and the command that redraws one does so."""
 
+import ast
+import importlib
 import inspect
 import pkgutil
 import subprocess
@@ -15,18 +17,10 @@ from matplotlib.figure import Figure
 
 import adjoint_lib as al
 from adjoint_book import figures
-from adjoint_book.figures import _registry as registry
 from adjoint_book.figures._style import CYCLE, SMALL
 from adjoint_lib.cli.main import main
 
-
-@pytest.fixture
-def no_new_names():
-    """Whatever a test registers is forgotten after it."""
-    before = dict(registry._FIGURES)
-    yield
-    registry._FIGURES.clear()
-    registry._FIGURES.update(before)
+MODULES = [module.name for module in pkgutil.iter_modules(figures.__path__)]
 
 
 @pytest.mark.parametrize("name", figures.names())
@@ -58,8 +52,24 @@ def test_every_figure_can_be_drawn_by_its_name_alone_and_says_what_it_shows(name
 
 
 def test_no_module_hides_a_figure():
-    modules = {module.name for module in pkgutil.iter_modules(figures.__path__)}
-    assert not modules & {name.replace("-", "_") for name in figures.names()}
+    assert not set(MODULES) & {name.replace("-", "_") for name in figures.names()}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_function_that_gives_a_figure_is_registered(module):
+    where = f"{figures.__name__}.{module}"
+    tree = ast.parse(inspect.getsource(importlib.import_module(where)))
+    drawing = {
+        function.name
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef)
+        and function.returns is not None
+        and ast.unparse(function.returns).strip("'\"") == "Figure"
+        and not function.name.startswith("_")
+    }
+    registered = {figures.get(name).__name__ for name in figures.names()}
+    forgotten = drawing - registered
+    assert not forgotten, f"{where}: put the decorator `figure` on {forgotten}, or an underscore"
 
 
 def luminance(colour: str) -> float:
@@ -82,7 +92,7 @@ def test_a_figure_drawn_twice_gives_the_same_file(tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_figure_under_a_wrong_name_is_refused(no_new_names):
+def test_a_figure_under_a_wrong_name_is_refused():
     with pytest.raises(al.InputError, match="expected a function called 'two_words'"):
 
         @figures.figure("two-words")
@@ -90,7 +100,7 @@ def test_a_figure_under_a_wrong_name_is_refused(no_new_names):
             pass
 
 
-def test_a_name_is_given_once(no_new_names):
+def test_a_name_is_given_once():
     def overview():
         pass
 

@@ -1,36 +1,28 @@
-"""The checks of the book's exercises: `al.exercises.check_...(answer)` prints what it thinks of it.
+"""The checks of the book's exercises: `book.exercises.check_...(answer)` says what it thinks of it.
 
-Each module of this package has those of one chapter, as functions whose names begin with `check_`;
-they compute the truth and hand it to `checking.compare`. TensorFlow, and what needs it, is imported
-inside the functions.
+Each module of this package has those of one chapter. A check is a function under the decorator
+`exercise` whose name begins with `check_`; it computes the truth and hands it to
+`checking.compare`. TensorFlow, and what needs it, is imported inside the functions.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import pkgutil
-from collections.abc import Callable
-from typing import Any
+from adjoint_book.exercises._registry import CHECKS, Check, exercise
+from adjoint_lib._registry import did_you_mean
+
+__all__ = ["checks", "exercise"]
 
 
-def checks() -> dict[str, Callable[[Any], None]]:
+def checks() -> dict[str, Check]:
     """All checks by name."""
-    found: dict[str, Callable[[Any], None]] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        own = [name for name in vars(module) if name.startswith("check_")]
-        found.update((name, getattr(module, name)) for name in own)
-    return found
+    return dict(CHECKS)
 
 
-def __getattr__(name: str) -> Callable[[Any], None]:
+def __getattr__(name: str) -> Check:
     if name.startswith("check_"):
-        known = checks()
-        if name in known:
-            return known[name]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        if name in CHECKS:
+            return CHECKS[name]
+        hint = did_you_mean(name, CHECKS, cutoff=0.6)
         raise AttributeError(f"there is no exercise check called {name!r}.{hint}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

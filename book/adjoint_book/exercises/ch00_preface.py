@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 
+@exercise
 def check_number_of_biases(answer: Any) -> None:
     """How many biases ResNet20 has in total: one for each channel of its 19 convolutions."""
     channels = [32] * 7 + [64] * 6 + [96] * 6

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
 
 
+@exercise
 def check_difference_adjoint(answer: Any) -> None:
     """A* w of the difference operator (Au)_i = u_{i+1} - u_i, for w = (1, 2, 3, 4)."""
     A = np.diff(np.eye(5), axis=0)
@@ -26,6 +28,7 @@ def check_difference_adjoint(answer: Any) -> None:
     )
 
 
+@exercise
 def check_weighted_representer(answer: Any) -> None:
     """The h with u_0 + 2 u_1 + 3 u_2 = sum_i m_i u_i h_i, for m = (1, 2, 4)."""
     m, f = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0])
@@ -42,6 +45,7 @@ def check_weighted_representer(answer: Any) -> None:
     )
 
 
+@exercise
 def check_pool_adjoint(answer: Any) -> None:
     """A function: the adjoint of average pooling, window 2, stride 2, from (3, 3) to (6, 6)."""
     rng = np.random.default_rng(3)
@@ -54,6 +58,7 @@ def check_pool_adjoint(answer: Any) -> None:
     )
 
 
+@exercise
 def check_self_adjoint_kernel(answer: Any) -> None:
     """A kernel (3, 3) whose zero-padded convolution is its own adjoint."""
     if unanswered(answer):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 
@@ -14,6 +15,7 @@ def _hypersurface(x: np.ndarray, w: np.ndarray, b: float, leak: float) -> np.nda
     return slope * np.append(w, 1.0)
 
 
+@exercise
 def check_leaky_neuron(answer: Any) -> None:
     """H of a leaky neuron with x = (1, 2), w = (1, -2), b = 0.5, leak 0.1."""
     x, w, b = np.array([1.0, 2.0]), np.array([1.0, -2.0]), 0.5
@@ -31,6 +33,7 @@ def check_leaky_neuron(answer: Any) -> None:
     )
 
 
+@exercise
 def check_shutting_scale(answer: Any) -> None:
     """The k at which max(0, k <w | x> + b) begins to be positive: w . x = 2, b = -1."""
     compare(
@@ -43,6 +46,7 @@ def check_shutting_scale(answer: Any) -> None:
     )
 
 
+@exercise
 def check_shared_bias(answer: Any) -> None:
     """H_b of one bias shared by three neurons, of which two are open."""
     x, b = np.array([2.0, 1.0]), 1.0
@@ -63,6 +67,7 @@ def check_shared_bias(answer: Any) -> None:
     )
 
 
+@exercise
 def check_neuron_hypersurface(answer: Any) -> None:
     """A function (x, w, b, leak) that returns H = slope * [w; 1] of a leaky neuron."""
     rng = np.random.default_rng(5)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
@@ -20,6 +21,7 @@ def _unit(b0: np.ndarray) -> float:
     return float(W @ np.maximum(W1 @ p0 + B1, 0))
 
 
+@exercise
 def check_count_biases(answer: Any) -> None:
     """Entries of x_b: conv 16, conv 32, conv 32 without bias, dense 10."""
     compare(
@@ -39,6 +41,7 @@ def check_count_biases(answer: Any) -> None:
     )
 
 
+@exercise
 def check_bias_position(answer: Any) -> None:
     """Where in v = [x; x_b] the bias of channel 5 of conv2 is: after 3072 pixels, 8 and 12."""
     place = 32 * 32 * 3 + 8 + 12 + 5
@@ -54,6 +57,7 @@ def check_bias_position(answer: Any) -> None:
     )
 
 
+@exercise
 def check_nudged_bias(answer: Any) -> None:
     """c of the tiny network after the last bias of the first layer has grown by 0.5."""
     compare(
@@ -69,6 +73,7 @@ def check_nudged_bias(answer: Any) -> None:
     )
 
 
+@exercise
 def check_bias_room(answer: Any) -> None:
     """How far the shut neuron's bias may grow before the pattern, and so H, changes."""
     compare(

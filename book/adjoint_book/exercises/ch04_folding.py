@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 GAMMA, BETA, MEAN, DEVIATION = 2.0, -1.0, 3.0, 4.0  # DEVIATION: sqrt(variance + epsilon)
 KERNEL = np.array([4.0, -2.0])
 
 
+@exercise
 def check_fold_by_hand(answer: Any) -> None:
     """[w'_0, w'_1, b'] for gamma 2, beta -1, mean 3, variance + epsilon 16, w = (4, -2)."""
     scale = GAMMA / DEVIATION
@@ -32,6 +34,7 @@ def check_fold_by_hand(answer: Any) -> None:
     )
 
 
+@exercise
 def check_fold_chain(answer: Any) -> None:
     """The one bias left of: bias 4, batch normalisation as above, multiplier 3, bias 0.25."""
     scale = GAMMA / DEVIATION
@@ -50,6 +53,7 @@ def check_fold_chain(answer: Any) -> None:
     )
 
 
+@exercise
 def check_fold_kernel(answer: Any) -> None:
     """A function (w, gamma, variance, epsilon) that folds a kernel w[r1, r2, j, i]."""
     rng = np.random.default_rng(7)
@@ -76,6 +80,7 @@ def check_fold_kernel(answer: Any) -> None:
     )
 
 
+@exercise
 def check_longer_resnet(answer: Any) -> None:
     """Entries of x_b of a ResNet with five blocks a stage: 32 + 10 (32 + 64 + 96)."""
     total = 32 + 10 * (32 + 64 + 96)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
 
 FUNCTIONS: dict[str, Callable[[float], Any]] = {
@@ -20,6 +21,7 @@ FUNCTIONS: dict[str, Callable[[float], Any]] = {
 }
 
 
+@exercise
 def check_homogeneous(answer: set[str] | None) -> None:
     """Which of `FUNCTIONS` satisfy sigma(k h) = k sigma(h) for k > 0; a set of names."""
     if unanswered(answer):
@@ -47,6 +49,7 @@ def check_homogeneous(answer: set[str] | None) -> None:
     )
 
 
+@exercise
 def check_first_flip(answer: float | None) -> None:
     """The smallest k > 1 at which [k x; x_b] changes the pattern of the chapter's network."""
     compare(
@@ -62,6 +65,7 @@ def check_first_flip(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_hard_tanh(answer: Callable | None) -> None:
     """Partial derivatives of min(max(h, low), high) by h, low and high; a function."""
 
@@ -78,6 +82,7 @@ def check_hard_tanh(answer: Callable | None) -> None:
     )
 
 
+@exercise
 def check_tanh_repair(answer: tuple[float, float, float] | None) -> None:
     """Slope and intercept of tanh's tangent line at 2, and what it predicts at 2.5."""
     slope = 1 / np.cosh(2.0) ** 2

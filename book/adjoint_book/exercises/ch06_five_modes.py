@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 
+@exercise
 def check_mode_shape(answer: tuple[int, ...] | None) -> None:
     """The shape of H in mode RM3 for conv13 of ResNet20."""
     import adjoint_lib as al
@@ -31,6 +33,7 @@ def check_mode_shape(answer: tuple[int, ...] | None) -> None:
     )
 
 
+@exercise
 def check_cotangent(answer: np.ndarray | None) -> None:
     """The cotangent of RM1 for out-channel 1 of the tiny network: (5, 5, 2)."""
     truth = _everywhere(1)
@@ -51,6 +54,7 @@ def check_cotangent(answer: np.ndarray | None) -> None:
     )
 
 
+@exercise
 def check_how_many(answer: int | None) -> None:
     """How many RM4 hypersurfaces make one RM1 hypersurface in conv3 of VGG7."""
     compare(
@@ -67,6 +71,7 @@ def check_how_many(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_own_mode(answer: Any) -> None:
     """H of c[s, 0] - c[s, 1] at s = (1, 2) of the tiny network: 27 entries."""
     first, second = (_pulled_back(_at(1, 2, i)) for i in (0, 1))

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, unanswered
 
 
+@exercise
 def check_multiply_adds(answer: int | None) -> None:
     """Multiply-adds of conv7 in ResNet20."""
     import adjoint_lib as al
@@ -28,6 +30,7 @@ def check_multiply_adds(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_break_even(answer: int | None) -> None:
     """The least number of conv5 units of VGG7 for which pushing is cheaper."""
     compare(
@@ -45,6 +48,7 @@ def check_break_even(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_jacobian_bytes(answer: int | None) -> None:
     """Bytes of the Jacobian of Algorithm 1 for conv1 of ResNet20, in float32."""
     entries = (3072 + 1184) * 32**3
@@ -62,6 +66,7 @@ def check_jacobian_bytes(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_image_share(answer: np.ndarray | None) -> None:
     """The image's share of sum |v_d H_d| for each out-channel of conv1 in the chapter's VGG7."""
     if unanswered(answer):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 
+@exercise
 def check_decode_cifar100(answer: Any) -> None:
     """A function that turns the 3074 bytes of a CIFAR-100 row into an image (32, 32, 3)."""
     rng = np.random.default_rng(8)
@@ -23,6 +25,7 @@ def check_decode_cifar100(answer: Any) -> None:
     )
 
 
+@exercise
 def check_spread(answer: Any) -> None:
     """The standard deviation of red over CIFAR-10's training images, normalised as by the paper."""
     from adjoint_lib.experiments import models, resources
@@ -45,6 +48,7 @@ def check_spread(answer: Any) -> None:
     )
 
 
+@exercise
 def check_saturation(answer: Any) -> None:
     """The pixel (0.6, 0.2, 0.4) with half of its saturation."""
     pixel = np.array([0.6, 0.2, 0.4])
@@ -61,6 +65,7 @@ def check_saturation(answer: Any) -> None:
     )
 
 
+@exercise
 def check_versions(answer: Any) -> None:
     """How many results crop-and-flip has for one image."""
     from adjoint_lib.experiments.training.augmentation import REACH
@@ -80,6 +85,7 @@ def check_versions(answer: Any) -> None:
     )
 
 
+@exercise
 def check_shift_adjoint(answer: Any) -> None:
     """The adjoint of x -> x[[1, 2, 3, 4, 5, 4]], applied to (1, 2, 3, 4, 5, 6)."""
     u = np.arange(1.0, 7.0)

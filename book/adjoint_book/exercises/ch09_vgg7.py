@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 
+@exercise
 def check_vgg7_kernels(answer: int | None) -> None:
     """The numbers in VGG7's kernels for 100 classes."""
     from adjoint_lib.experiments.models import vgg7
@@ -29,6 +31,7 @@ def check_vgg7_kernels(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_rate(answer: float | None) -> None:
     """The rate of one cycle of 60 epochs, peak 0.2, after 45 epochs."""
     from adjoint_lib.experiments.training.recipes import recipe
@@ -47,6 +50,7 @@ def check_rate(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_interval(answer: float | None) -> None:
     """Half the width of the 95 % interval of 895 in 1,000, in percentage points."""
     truth = 100 * 1.96 * math.sqrt(0.895 * 0.105 / 1000)
@@ -63,6 +67,7 @@ def check_interval(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_starved(answer: Callable | None) -> None:
     """The gradient of cross-entropy after a final ReLU, by the scores before it."""
 

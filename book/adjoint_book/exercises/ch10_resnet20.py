@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 
+@exercise
 def check_paths(answer: int | None) -> None:
     """The paths through nine residual blocks."""
     compare(
@@ -24,6 +26,7 @@ def check_paths(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_fewest_relus(answer: int | None) -> None:
     """The leaky ReLUs before conv18 on the path with the most shortcuts."""
     compare(
@@ -39,6 +42,7 @@ def check_fewest_relus(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_block_jacobian(answer: Callable | None) -> None:
     """The Jacobian of a residual block with leaky ReLUs, at one point."""
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
 
 
+@exercise
 def check_fixup_scale(answer: float | None) -> None:
     """Fixup's factor for 25 blocks of three convolutions."""
     compare(
@@ -25,6 +27,7 @@ def check_fixup_scale(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_fixup_scalars(answer: int | None) -> None:
     """The scalar biases of ResNet20-Fixup."""
     from adjoint_lib.experiments.models import resnet20_fixup
@@ -44,6 +47,7 @@ def check_fixup_scalars(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_fold_multiplier(answer: Callable | None) -> None:
     """Kernel and bias of m (w * h) + b, put into one flat array to be compared."""
     rng = np.random.default_rng(11)

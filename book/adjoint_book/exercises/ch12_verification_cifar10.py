@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 
+@exercise
 def check_share(answer: float | None) -> None:
     """The share of the exercise's units with a relative error of at most 1 %."""
     c = np.array([1.0, -2.0, 0.5, 1e-6, -0.25, 4.0, 1e-5, 3.0])
@@ -25,6 +27,7 @@ def check_share(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_misses(answer: float | None) -> None:
     """Units of conv1 of VGG7 that miss 1 %, of one image, if 99.9987 % do not."""
     truth = 32**3 * (1 - 0.999987)
@@ -41,6 +44,7 @@ def check_misses(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_directions(answer: int | None) -> None:
     """Directions in the hypersurface method for VGG7, against one."""
     compare(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 
+@exercise
 def check_dense_units(answer: int | None) -> None:
     """Materialised RM0 hypersurfaces for 10,000 images and 100 classes."""
     compare(
@@ -16,6 +18,7 @@ def check_dense_units(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_wider(answer: float | None) -> None:
     """How many times wider an interval gets if 64 units always err together."""
     compare(
@@ -28,6 +31,7 @@ def check_wider(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_one_more_bit(answer: float | None) -> None:
     """The misses of a network whose errors are halved, over those before."""
     compare(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 
+@exercise
 def check_map_products(answer: int | None) -> None:
     """Products in the reconstruction of VGG7's conv1 for one image."""
     units, d_in = 32 * 32 * 32, 3072 + 384
@@ -23,6 +25,7 @@ def check_map_products(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_map_nonzero(answer: int | None) -> None:
     """Entries of a conv1 hypersurface of VGG7 that can differ from zero."""
     compare(
@@ -39,6 +42,7 @@ def check_map_nonzero(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_image_energy(answer: float | None) -> None:
     """The image's part of conv1, sum of squares over that of the whole."""
     import adjoint_lib as al

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
 
 PRODUCTS = (3.0, -2.5, -0.4, -0.09)
@@ -22,6 +23,7 @@ FACTORS = {
 U32 = 2.0**-24
 
 
+@exercise
 def check_condition(answer: tuple[float, float] | None) -> None:
     """The condition of a sum of four products, and the bound of its relative error in float32."""
     total, size = math.fsum(PRODUCTS), math.fsum(map(abs, PRODUCTS))
@@ -40,6 +42,7 @@ def check_condition(answer: tuple[float, float] | None) -> None:
     )
 
 
+@exercise
 def check_smallest_value(answer: float | None) -> None:
     """Above which |c| / A the bound rules out a miss of 1 %, for conv5 of VGG7 in float32."""
     import adjoint_lib as al
@@ -63,6 +66,7 @@ def check_smallest_value(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_compensated(answer: Callable | None) -> None:
     """A function that adds float32 numbers in float32, and loses next to nothing."""
     rng = np.random.default_rng(4)
@@ -87,6 +91,7 @@ def check_compensated(answer: Callable | None) -> None:
     )
 
 
+@exercise
 def check_exact_factors(answer: Iterable[str] | None) -> None:
     """Which of `FACTORS` leave every bit of the fraction as it is; a set of names."""
     if unanswered(answer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 
 # The chapter's network: two pixels, three hidden units, two more, two classes.
@@ -13,6 +14,7 @@ CLASSES = np.array([[3.0, -2.0], [2.0, -2.0]])
 X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
 
 
+@exercise
 def check_margin_hypersurface(answer: np.ndarray | None) -> None:
     """H of the difference of the two class scores of the tiny network: 7 entries."""
     first, second = _hypersurfaces()
@@ -30,6 +32,7 @@ def check_margin_hypersurface(answer: np.ndarray | None) -> None:
     )
 
 
+@exercise
 def check_nearest_tie(answer: float | None) -> None:
     """How far the pixels have to move for a tie, if the linear map held: margin / |H_I|."""
     first, second = _hypersurfaces()
@@ -49,6 +52,7 @@ def check_nearest_tie(answer: float | None) -> None:
     )
 
 
+@exercise
 def check_lrp_shared(answer: np.ndarray | None) -> None:
     """LRP-0 of class A with the biases left out of the denominators: one number a pixel."""
     compare(
@@ -67,6 +71,7 @@ def check_lrp_shared(answer: np.ndarray | None) -> None:
     )
 
 
+@exercise
 def check_largest_source(answer: str | None) -> None:
     """Which bias vector contributes most to the winning score of image 5 in VGG7; a name."""
     from adjoint_book.figures._networks import network

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, say, unanswered
 from adjoint_lib.errors import AdjointError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet
 
 
+@exercise
 def check_count_x_b(answer: int | None) -> None:
     """How many entries x_b has for the model of the exercise."""
     import keras
@@ -49,6 +51,7 @@ def check_count_x_b(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_shared(answer: int | None) -> None:
     """Entries of x_b from a dense layer of 4 outputs that is used three times."""
     compare(
@@ -60,6 +63,7 @@ def check_shared(answer: int | None) -> None:
     )
 
 
+@exercise
 def check_make_it_fit(answer: keras.Model | None) -> None:
     """A model like the refused one that `al.equivalent` takes."""
     net = _accepted(answer)
@@ -82,6 +86,7 @@ def check_make_it_fit(answer: keras.Model | None) -> None:
     say("Correct: accepted and exact. Train it, and its hypersurfaces mean something.")
 
 
+@exercise
 def check_own_model(answer: keras.Model | None) -> None:
     """Any Keras model: accepted, and every unit reconstructed on a random image."""
     net = _accepted(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, say, unanswered
 
 # What a student handed in, and what the chapter asks to be marked.
@@ -17,6 +18,7 @@ SHEET = {
 }
 
 
+@exercise
 def check_marks(answer: Any) -> None:
     """How many answers of `SHEET` are right."""
     if unanswered(answer):
@@ -36,6 +38,7 @@ def check_marks(answer: Any) -> None:
     )
 
 
+@exercise
 def check_misconceptions(answer: Any) -> None:
     """Which mistake, a, b or c, gave 4224, 1184 and 3072 as d_in of ResNet20: three letters."""
     pixels, first, biases = 32 * 32 * 3, 32, 1184
@@ -50,6 +53,7 @@ def check_misconceptions(answer: Any) -> None:
     )
 
 
+@exercise
 def check_reading_list(answer: Any, chapters: Any = None) -> None:
     """How many chapters have to be read before chapter 17, as their overviews say."""
     if unanswered(answer):
@@ -71,6 +75,7 @@ def check_reading_list(answer: Any, chapters: Any = None) -> None:
     )
 
 
+@exercise
 def check_own_check(answer: Any) -> None:
     """A check for the number of entries in x_b of VGG7, as a function of an answer."""
     if unanswered(answer):

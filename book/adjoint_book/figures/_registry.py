@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from adjoint_lib._registry import Registry, did_you_mean
 from adjoint_lib.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
 
 Draw = Callable[..., "Figure"]
 
-_FIGURES: dict[str, Draw] = {}
-_OWN = {"_drawing", "_networks", "_registry", "_style"}  # modules of this package without figures
+FIGURES: Registry[str, Draw] = Registry("figure", "adjoint_book.figures")
 
 
 def figure(name: str) -> Callable[[Draw], Draw]:
@@ -39,11 +36,6 @@ def figure(name: str) -> Callable[[Draw], Draw]:
             raise InputError(
                 f"figure {name!r}: its module has the same name, which would hide it. Rename one."
             )
-        if name in _FIGURES and _FIGURES[name].__module__ != draw.__module__:
-            raise InputError(
-                f"figure {name!r}: expected a new name, but {_FIGURES[name].__module__} has it "
-                "already. Choose another."
-            )
 
         @functools.wraps(draw)
         def styled(*args, **kwargs) -> Figure:
@@ -56,40 +48,28 @@ def figure(name: str) -> Callable[[Draw], Draw]:
             plt.close(drawn)
             return drawn
 
-        _FIGURES[name] = styled
-        return styled
+        return FIGURES.register(name)(styled)
 
     return register
 
 
 def names() -> list[str]:
     """The names of all figures, in alphabetical order."""
-    return sorted(_all())
+    return sorted(FIGURES)
 
 
 def get(name: str) -> Draw:
     """The function that draws the figure of this name; dashes and underscores are the same."""
-    figures = _all()
     wanted = name.replace("_", "-")
-    if wanted not in figures:
-        near = difflib.get_close_matches(wanted, figures, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+    if wanted not in FIGURES:
         raise InputError(
-            f"expected the name of a figure, got {name!r}.{hint} "
+            f"expected the name of a figure, got {name!r}."
+            f"{did_you_mean(wanted, FIGURES, cutoff=0.6)} "
             "`python -m adjoint_lib figure` lists them all."
         )
-    return figures[wanted]
+    return FIGURES[wanted]
 
 
 def about(name: str) -> str:
     """What is to be seen on the figure: the first line of its function's docstring."""
     return (get(name).__doc__ or "").strip().partition("\n")[0].rstrip(".")
-
-
-def _all() -> dict[str, Draw]:
-    """All figures: each module of this package is imported, and registers its own."""
-    package = importlib.import_module("adjoint_book.figures")
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name not in _OWN:
-            importlib.import_module(f"{package.__name__}.{module.name}")
-    return _FIGURES

@@ -69,7 +69,7 @@ def _register_histograms(model: str, dataset: str) -> None:
         return histograms(layers, f"{' and '.join(f'{n:,}' for n in images)} test images")
 
     name = f"histograms-{model}-{dataset}"
-    draw.__name__ = name.replace("-", "_")
+    draw.__name__ = draw.__qualname__ = name.replace("-", "_")
     draw.__doc__ = f"Histograms of the relative error: {model} on {dataset}, every layer."
     figure(name)(draw)
 

@@ -100,7 +100,7 @@ def _register_feature_maps(model: str, dataset: str, layer: str) -> None:
         return feature_maps(net, images[0], layer)
 
     name = f"feature-maps-{model}-{dataset}"
-    draw.__name__ = name.replace("-", "_")
+    draw.__name__ = draw.__qualname__ = name.replace("-", "_")
     draw.__doc__ = f"Feature maps of {model} on {dataset}, {layer}: computed and reconstructed."
     figure(name)(draw)
 

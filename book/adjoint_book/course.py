@@ -133,8 +133,8 @@ def _chapter(by_number: Mapping[int, Chapter], number: int) -> Chapter:
 
 
 def _book() -> Path:
-    """The folder of the notebooks: this one, or the one of the clone that the library is in."""
-    places = [Path(), Path(__file__).resolve().parent.parent / "book"]
+    """The folder of the notebooks: this one, or the one that this package lies in."""
+    places = [Path(), Path(__file__).resolve().parent.parent]
     for place in places:
         if any(place.glob("01-*.ipynb")):
             return place

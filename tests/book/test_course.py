@@ -73,6 +73,11 @@ def test_a_chapter_without_an_overview_is_named(book):
         course.chapters(book)
 
 
+def test_the_books_own_chapters_are_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [chapter.file for chapter in course.chapters()] == [path.stem for path in CHAPTERS]
+
+
 def test_a_folder_without_chapters_is_refused(tmp_path):
     with pytest.raises(al.DataError, match="found none"):
         course.chapters(tmp_path)

@@ -53,7 +53,7 @@ def profile(network: Network, passes: int) -> dict[str, float]:
     """
     net, _ = equivalent(network)
     seconds, start = Counter(), perf_counter()
-    with patch("adjoint_lib.core._threads.ABREAST", 1):
+    with patch("adjoint_lib.core._threads.MAX_STREAMS", 1):
         for turn in range(1 + passes):
             if turn == 1:  # the first pass is not counted
                 seconds, start = Counter(), perf_counter()

@@ -327,8 +327,8 @@ def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Resu
         problem = f"its {count} images are not the first of these {len(images)}"
     elif count >= len(images):
         problem = f"it has all {len(images)} images that were asked for"
-    elif count % plan.together:
-        problem = f"it ends at image {count}, amid {plan.together} that are computed together"
+    elif count % plan.batch_size:
+        problem = f"it ends at image {count}, amid {plan.batch_size} that are computed together"
     else:
         note(f"the first {count} images are in {options.onto}: going on from there")
         return found

@@ -1,12 +1,12 @@
-"""Threads: several streams at once, in an order that does not depend on their speed; work aside.
+"""Threads: several streams at once, in an order that does not depend on their speed.
 
 TensorFlow's operations use all cores, but not all the time: between them Python runs on one, and
 most are too small, or too bound to memory, to fill several. A second stream fills the gaps.
 
 Ctrl-C raises KeyboardInterrupt in the main thread, wherever that is. If that is in the midst of
-making a tensor, TensorFlow may crash the whole process; so long work is done aside.
+making a tensor, TensorFlow may crash the whole process; so long work runs in another thread.
 
-A thread is kept for the next call: oneDNN keeps what it has prepared for an operation by thread.
+Worker threads are reused from call to call: oneDNN prepares each operation once per thread.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ABREAST = 2  # streams that run at a time
+MAX_STREAMS = 2  # streams that run at a time
 _END = object()
 
 
-class _Kept(threading.local):
+class _Workers(threading.local):
     """The threads that work for this one: its own, so that none waits for one that waits for it."""
 
     def __init__(self):
-        self.pool = ThreadPoolExecutor(ABREAST)
+        self.pool = ThreadPoolExecutor(MAX_STREAMS)
 
 
-_kept = _Kept()
+_workers = _Workers()
 
 
-def side_by_side(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
-    """The items of all streams: in turn one of each of those that run, the first two at first.
+def interleave(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
+    """Yield the items of all streams, in turn one of each stream that runs; two run at a time.
 
-    When a stream ends, the next one takes its turns. Each works on its next item only, so what the
+    When a stream ends, the next one takes its place. Each works on its next item only, so what the
     streams hold in memory is bounded, however slowly the items are taken. A single stream needs no
     other thread.
     """
     streams = iter(streams)
-    first = list(islice(streams, ABREAST))
-    if len(first) == 1 and ABREAST > 1:  # so there is no other
+    first = list(islice(streams, MAX_STREAMS))
+    if len(first) == 1 and MAX_STREAMS > 1:  # so there is no other
         yield from first[0]
         return
-    pool = _kept.pool
+    pool = _workers.pool
 
     def turn(stream: Iterator[Item]):
         return stream, pool.submit(next, stream, _END)
@@ -67,13 +67,13 @@ def side_by_side(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
         wait([promised for _, promised in turns])
 
 
-def aside(function: Callable[..., Result], *arguments) -> Result:
-    """function(*arguments), computed in another thread while this one waits.
+def run_in_thread(function: Callable[..., Result], *arguments) -> Result:
+    """Compute function(*arguments) in another thread while this one waits.
 
-    Ctrl-C then meets this thread as it waits: the work is not broken off but ended, and
+    Ctrl-C then interrupts the waiting, not the work: the work is finished first, and
     KeyboardInterrupt raised after it.
     """
-    promised = _kept.pool.submit(function, *arguments)
+    promised = _workers.pool.submit(function, *arguments)
     try:
         return promised.result()
     finally:

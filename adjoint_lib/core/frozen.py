@@ -15,49 +15,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from adjoint_lib.core import windows
-from adjoint_lib.core._threads import side_by_side
-from adjoint_lib.core.graph import IMAGE, Node, Order
-from adjoint_lib.core.primitives import Pattern, Sum, is_float_array, map_pattern
+from adjoint_lib.core._threads import interleave
+from adjoint_lib.core.graph import IMAGE, Node
+from adjoint_lib.core.network import Layer, Network
+from adjoint_lib.core.primitives import Pattern, Sum, map_pattern
+from adjoint_lib.core.strategy import batch_rows, pulled_layers
 from adjoint_lib.core.windows import Patch
 
-if TYPE_CHECKING:
-    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
-
-ROWS = 192  # directions in one push, cotangents in one pull: enough to fill the cores
-SMALL = 16  # biases with fewer entries than this are pushed together with their neighbours
-WORKSPACE = 2**28  # bytes of live tensors for one push or pull (two may run side by side)
-
+SMALL = 16  # biases with fewer entries than this share a push with their neighbours
 
 Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
 Start = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], and their unit directions
-
-
-def evaluate(
-    nodes: list[Node], starts: dict[int, tf.Tensor], plan: Order
-) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
-    """The value reading: (node, its inputs, its value) in turn, by TensorFlow's own layers.
-
-    A value is let go when nothing reads it later.
-
-    Args:
-        starts: the values of the sources.
-        plan: which nodes, see `EquivalentNet.plan`.
-    """
-    values: dict[int, tf.Tensor] = {}
-    for number, finished in plan:
-        node = nodes[number]
-        inputs = [values[i] for i in node.inputs]
-        source = node.primitive is None
-        values[number] = starts[number] if source else node.primitive.value(*inputs)
-        yield number, inputs, values[number]
-        for old in finished:
-            del values[old]
 
 
 class Block(NamedTuple):
@@ -77,8 +51,8 @@ class Block(NamedTuple):
         """The rows on the whole node: (n, *shape)."""
         return self.values.dense() if isinstance(self.values, Patch) else self.values
 
-    def weighed(self, v: np.ndarray, into: np.ndarray) -> None:
-        """Add sum over the rows of v[row] * row to `into`, which has the node's shape."""
+    def accumulate(self, v: np.ndarray, into: np.ndarray) -> None:
+        """Add <v | H>, as far as these rows go, to `into`, which has the node's shape."""
         patch = isinstance(self.values, Patch)
         where, values = (self.values.where, self.values.values) if patch else ((), self.values)
         into[where] += tf.tensordot(v[self.rows], values, 1).numpy()
@@ -93,9 +67,7 @@ class Frozen:
         patterns: one pattern for each node (None where the node is linear anyway).
     """
 
-    def __init__(
-        self, net: EquivalentNet, images: tf.Tensor, patterns: list[Pattern], nodes: list[Node]
-    ):
+    def __init__(self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: list[Node]):
         self.net = net
         self.images = images
         self.patterns = patterns
@@ -107,14 +79,6 @@ class Frozen:
             return self
         patterns = map_pattern(lambda p: p[first:stop], self.patterns)
         return Frozen(self.net, self.images[first:stop], patterns, self.nodes)
-
-    def absolute(self) -> Frozen:
-        """The network on absolute values, in float64: its tangent along |v| is the scale A."""
-        wide = self.net.astype("float64")
-        patterns = map_pattern(
-            lambda p: tf.abs(tf.cast(p, tf.float64)) if is_float_array(p) else p, self.patterns
-        )
-        return Frozen(wide, tf.cast(self.images, tf.float64), patterns, wide.absolute_nodes)
 
     # -------------------------------------------------------------- the two linear readings
 
@@ -191,6 +155,11 @@ class Frozen:
                 cotangents[i] = cotangents[i] + part if i in cotangents else part
         return self._gather(found, cotangent.shape[0])
 
+    def pull_rows(self, number: int, cotangent: tf.Tensor) -> tf.Tensor:
+        """J* g as rows over [x; x_b], the image first: (n, d_in) for cotangents g (n, *shape)."""
+        image, bias = self.pull(number, cotangent)
+        return tf.concat([tf.reshape(image, (image.shape[0], -1)), bias], 1)
+
     def _repeated(self, pattern: Pattern, rows: int) -> Pattern:
         """The patterns of several images, each for its share of the rows; one serves them all."""
         images = self.images.shape[0]
@@ -234,10 +203,10 @@ class Frozen:
         }
 
     def blocks(self, wanted: Iterable[int], rows: int) -> Iterator[Block]:
-        """J at the `wanted` nodes, some rows after the other: two pushes run side by side."""
+        """J at the `wanted` nodes, some rows after the other: two pushes run at a time."""
         wanted = frozenset(wanted)
         starts = itertools.chain(self._pixels(rows), self._biases(max(wanted), rows))
-        return side_by_side(self._pushed(*some, wanted) for some in starts)
+        return interleave(self._pushed(*some, wanted) for some in starts)
 
     def _pushed(
         self, entries: np.ndarray, starts: dict[int, Tangent], wanted: frozenset[int]
@@ -274,80 +243,42 @@ class Frozen:
             stop = min(start + rows, last)
             yield np.arange(start, stop), self.basis(start, stop)
 
-    def reach(self, number: int) -> int:
-        """How many directions of [x; x_b] can reach a node."""
-        sizes = [s.size for s in self.net.sources if s.node < number]
-        return math.prod(self.net.input_shape) + sum(sizes)
-
     def hypersurfaces(
         self, layers: Iterable[Layer] | None = None, rows: int | None = None
     ) -> Iterator[tuple[Layer, Block]]:
         """Stream the hypersurfaces H of all units of these layers (RM2; RM0 for dense layers).
 
-        A layer of few units, such as the class scores, is pulled where that is cheaper.
+        A layer of few units, such as the class scores, is pulled where that is cheaper, and a block
+        of it is not too large; see `strategy`.
 
         Yields:
             (layer, block): ``H[block.rows] = block.dense()``, where H has shape
             (d_in, *layer.shape). Rows that are never yielded are zero.
         """
         by_number = {layer.number: layer for layer in (layers or self.net.layers)}
-        rows = rows or self.net.rows(frozenset(by_number))
-        few = [number for number in by_number if self._pulls(number, frozenset(by_number), rows)]
-        for number in few:
-            yield by_number[number], self._pulled_block(number)
-        rest = by_number.keys() - few
+        rows = rows or batch_rows(self.net, by_number)
+        few = pulled_layers(self.net, by_number.values())
+        few = [layer for layer in few if layer.shape[0] <= rows]
+        for layer in few:
+            yield layer, self._pulled_block(layer.number)
+        rest = by_number.keys() - {layer.number for layer in few}
         for block in self.blocks(rest, rows) if rest else ():
             yield by_number[block.number], block
 
-    def pulled(self, number: int, units: slice = slice(None)) -> tf.Tensor:
-        """H of some entries of a node, by one pull for each: (P, units, d_in) for P images."""
+    def pull_units(self, number: int, units: slice = slice(None)) -> tf.Tensor:
+        """H of some entries of a node for each image: (P, units, d_in)."""
         shape, images = self.nodes[number].shape, self.images.shape[0]
         chosen = tf.reshape(tf.eye(math.prod(shape), dtype=self.net.dtype)[units], (-1, *shape))
-        H_I, H_b = self.pull(number, tf.tile(chosen, (images, *(1 for _ in shape))))
-        H = tf.concat([tf.reshape(H_I, (H_I.shape[0], -1)), H_b], 1)
+        H = self.pull_rows(number, tf.tile(chosen, (images, *(1 for _ in shape))))
         return tf.reshape(H, (images, chosen.shape[0], -1))
 
     def _pulled_block(self, number: int) -> Block:
         """All rows of J at a node of one image."""
-        H = tf.transpose(self.pulled(number)[0])
+        H = tf.transpose(self.pull_units(number)[0])
         return Block(number, np.arange(H.shape[0]), tf.reshape(H, (-1, *self.nodes[number].shape)))
-
-    def _pulls(self, number: int, wanted: frozenset[int], rows: int) -> bool:
-        """Whether to pull this one of the wanted nodes: by how many entries go through memory.
-
-        A pull of all its units goes through all nodes below; a push that is made for the others
-        anyway goes through those nodes that it alone needs, once for each direction. Maps are
-        pushed: there a push has windows.
-        """
-        shape = self.nodes[number].shape
-        if len(shape) > 1 or shape[0] > rows:
-            return False
-        below = self._on_the_way(frozenset({number}))
-        alone = below - self._on_the_way(wanted - {number})
-        return shape[0] * self._entries(below) < self.reach(number) * self._entries(alone)
-
-    def _on_the_way(self, wanted: frozenset[int]) -> set[int]:
-        return {number for number, _ in self.net.plan(wanted)} if wanted else set()
-
-    def _entries(self, numbers: Iterable[int]) -> int:
-        return sum(math.prod(self.nodes[number].shape) for number in numbers)
 
     @property
     def v(self) -> tuple[tf.Tensor, tf.Tensor]:
         """[x; x_b] itself: images (P, *input_shape) and x_b (P, d_b)."""
         x_b = tf.constant(self.net.x_b, self.net.dtype)
         return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
-
-
-def live_entries(nodes: list[Node], plan: Order) -> int:
-    """The largest number of entries a push holds at once for each row."""
-    held, most = 0, 1
-    for number, finished in plan:
-        held += math.prod(nodes[number].shape)
-        most = max(most, held)
-        held -= sum(math.prod(nodes[old].shape) for old in finished)
-    return most
-
-
-def itemsize(dtype: tf.DType) -> int:
-    return np.dtype(dtype.as_numpy_dtype).itemsize

@@ -35,6 +35,11 @@ class Node:
     primitive: Primitive | None = None
     source: Source | None = None
 
+    @property
+    def is_bias(self) -> bool:
+        """Whether it is a part of x_b."""
+        return self.source is not None and self.source.values is not None
+
 
 @dataclass
 class Graph:
@@ -80,7 +85,7 @@ class Graph:
             node.primitive.coefficients == (1.0, 1.0)
             and node.shape == self.nodes[node.inputs[0]].shape
         )
-        return b if plain and b.source is not None and b.source.values is not None else None
+        return b if plain and b.is_bias else None
 
     def consumers(self) -> Counter[int]:
         """How many times each node is read, counting the outputs."""

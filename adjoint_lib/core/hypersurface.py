@@ -19,19 +19,16 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib.core._threads import side_by_side
-from adjoint_lib.core.frozen import itemsize
+from adjoint_lib.core._threads import interleave
+from adjoint_lib.core.frozen import Frozen
+from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Conv
+from adjoint_lib.core.strategy import batch_rows, itemsize, prefers_pull
 from adjoint_lib.errors import InputError, TooLarge
-
-if TYPE_CHECKING:
-    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
-    from adjoint_lib.core.frozen import Frozen
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ MODES = {
 def mode_of(layer: Layer, name: str | None) -> Mode:
     """The mode of this name, RM2 or RM0 by default, if it fits the layer."""
     if name is None:
-        return MODES["RM0" if layer.modes == ("RM0",) else "RM2"]
+        return MODES[layer.default_mode]
     if name not in MODES:
         raise InputError(f"unknown mode {name!r}; expected one of {', '.join(MODES)}.")
     if name not in layer.modes:
@@ -87,7 +84,7 @@ class Hypersurface:
         self.max_bytes = max_bytes
 
     @property
-    def net(self) -> EquivalentNet:
+    def net(self) -> Network:
         return self.frozen.net
 
     @property
@@ -143,7 +140,7 @@ class Hypersurface:
     def _compute(self, frozen: Frozen, axes: list[np.ndarray]) -> np.ndarray:
         """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
         count = math.prod(len(a) for a in axes)
-        if count > frozen.reach(self.layer.number):
+        if not prefers_pull(self.net, self.layer, count):
             return self._by_push(frozen, axes, count)
         units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
         return self._by_pull(frozen, units)
@@ -151,17 +148,15 @@ class Hypersurface:
     def _by_pull(self, frozen: Frozen, units: np.ndarray) -> np.ndarray:
         """Pull the cotangent of each unit, a row of `units`, back to [x; x_b]."""
         H = np.empty((len(units), self.net.d_in), self.net.dtype.as_numpy_dtype)
-        pixels = math.prod(self.net.input_shape)
-        size = self.net.rows(frozenset([self.layer.number]))
+        size = batch_rows(self.net, [self.layer.number])
 
-        def pulled(some: slice) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        def pulled(some: slice) -> Iterator[tuple[slice, np.ndarray]]:
             cotangent = self._cotangent(frozen, units[some])
-            image, bias = frozen.pull(self.layer.reads, cotangent)
-            yield some, image.numpy().reshape(-1, pixels), bias.numpy()
+            yield some, frozen.pull_rows(self.layer.reads, cotangent).numpy()
 
         parts = (slice(i, i + size) for i in range(0, len(units), size))
-        for some, image, bias in side_by_side(map(pulled, parts)):
-            H[some, :pixels], H[some, pixels:] = image, bias
+        for some, rows in interleave(map(pulled, parts)):
+            H[some] = rows
         return H
 
     def _cotangent(self, frozen: Frozen, units: np.ndarray) -> tf.Tensor:
@@ -187,8 +182,7 @@ class Hypersurface:
         """Push the unit directions of [x; x_b] forward and read off the chosen units."""
         H = np.zeros((count, self.net.d_in), self.net.dtype.as_numpy_dtype)
         reads = self.layer.reads
-        rows = self.net.rows(frozenset([self.layer.number]))
-        for block in frozen.blocks([reads], rows):
+        for block in frozen.blocks([reads], batch_rows(self.net, [self.layer.number])):
             read = self._read_off(frozen, block.dense(), axes)
             H[:, block.rows] = read.reshape(len(block.rows), count).T
         return H
@@ -206,7 +200,7 @@ class Hypersurface:
         return np.stack(blocks, axis=-2)
 
     def _by_taps(self, conv: Conv, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
-        """The same tap by tap: in-channels stay apart, so there is nothing to convolve."""
+        """Reads the response per in-channel by shifting and weighting, without a convolution."""
         *places, channels, out = axes
         kernel, found = np.asarray(conv.kernel), 0
         for tap, read in conv.taps(tf.gather(tangent, channels, axis=-1)):
@@ -257,7 +251,7 @@ class Units:
         H: (*chosen, d_in), the hypersurfaces, image part first.
     """
 
-    def __init__(self, net: EquivalentNet, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]):
+    def __init__(self, net: Network, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]):
         self._net = net
         self._x = x.reshape(len(x), -1)
         self._kept = kept

@@ -20,12 +20,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
+from adjoint_lib.core.equivalent_net import EquivalentNet
+from adjoint_lib.core.error_bounds import SIGNIFICANT_BITS, weights_field
 from adjoint_lib.core.graph import Graph, Node
-from adjoint_lib.core.primitives import Kernel, Scale
 from adjoint_lib.errors import InputError
-
-SIGNIFICANT_BITS = {"bfloat16": 8}
 
 
 def check_format(name: str | None) -> str | None:
@@ -38,26 +36,11 @@ def check_format(name: str | None) -> str | None:
     return name
 
 
-def unit_roundoff(name: str) -> float:
-    """The largest relative error of rounding to this format."""
-    return 2.0 ** -SIGNIFICANT_BITS[name]
-
-
 def rounded(net: EquivalentNet, name: str) -> EquivalentNet:
     """The same network with its folded kernels, scales and biases rounded to a format."""
     bits = SIGNIFICANT_BITS[check_format(name)]
     nodes = [_rounded_node(node, bits) for node in net.graph.nodes]
     return EquivalentNet(net.name, Graph(nodes, net.graph.outputs), net.dtype.name)
-
-
-def rounded_weights(net: EquivalentNet, layer: Layer) -> int:
-    """L: how many rounded weights there are at most on a path to the layer's units."""
-    longest: list[int] = []
-    for node in net.graph.nodes[: layer.number + 1]:
-        before = max((longest[i] for i in node.inputs), default=0)
-        own = _weights_name(node) is not None or _is_bias(node)
-        longest.append(before + own)
-    return longest[layer.number]
 
 
 def round_to(values: np.ndarray, bits: int) -> np.ndarray:
@@ -67,21 +50,10 @@ def round_to(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _rounded_node(node: Node, bits: int) -> Node:
-    if _is_bias(node):
+    if node.is_bias:
         return replace(node, source=replace(node.source, values=round_to(node.source.values, bits)))
-    name = _weights_name(node)
+    name = weights_field(node)
     if name is None:
         return node
     values = round_to(getattr(node.primitive, name), bits)
     return replace(node, primitive=replace(node.primitive, **{name: values}))
-
-
-def _is_bias(node: Node) -> bool:
-    return node.source is not None and node.source.values is not None
-
-
-def _weights_name(node: Node) -> str | None:
-    """The field of the node's primitive that holds its weights, if it has any."""
-    if isinstance(node.primitive, Kernel):
-        return "kernel"
-    return "factor" if isinstance(node.primitive, Scale) else None

@@ -16,7 +16,7 @@ from adjoint_lib.errors import InputError
 from adjoint_lib.verification.intervals import clustered
 
 if TYPE_CHECKING:
-    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
+    from adjoint_lib.core.network import Layer, Network
 
 LEVELS = (1e-2, 1e-3, 1e-4)  # |epsilon| <= 1 %, 0.1 %, 0.01 %
 EDGES = np.linspace(-1e-4, 1e-4, 201)  # the paper's histograms
@@ -159,7 +159,7 @@ class Report:
     @classmethod
     def empty(
         cls,
-        net: EquivalentNet,
+        net: Network,
         layers: Sequence[Layer],
         method: str,
         k: float,
@@ -172,7 +172,7 @@ class Report:
             "method": method,
             "k": float(k),
             "weights_rounded": weights_rounded,
-            "modes": {layer.name: "RM0" if layer.modes == ("RM0",) else "RM2" for layer in layers},
+            "modes": {layer.name: layer.default_mode for layer in layers},
         }
         return cls(about, {layer.name: LayerReport.empty() for layer in layers})
 

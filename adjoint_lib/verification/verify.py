@@ -1,14 +1,7 @@
 """Verification: reconstruct every unit and compare it with what the network computes.
 
-This is the paper's Eq. (14) to (16). Two methods, which prove different things:
-
-- ``"hypersurface"`` materialises H = J* w for every unit, streamed, and takes
-  c_hat = <x | H_I> + <x_b | H_b>. This is the paper's claim itself: each unit's own hypersurface
-  reproduces its activation.
-- ``"tangent"`` pushes [x; x_b] once through the frozen network, which gives <v | J* w> = <J v, w>
-  for all units at the cost of a forward pass. It proves that the network frozen at k [x; x_b] is
-  linear without remainder; that the individual H are right it proves only through adjointness. It
-  repeats the network's own operations, so with k a power of two it usually agrees to the last bit.
+This is the paper's Eq. (14) to (16). `core.reconstruction` says what the two methods,
+"hypersurface" and "tangent", compute and what they prove.
 
 The reference c is the value reading of the equivalent network: TensorFlow's own layers at [x; x_b],
 before the unit's own bias. Relative errors are (c_hat - c) / c, zeros in the denominator replaced
@@ -26,18 +19,21 @@ import numpy as np
 import tensorflow as tf
 from tqdm.auto import tqdm
 
-from adjoint_lib.core._threads import aside, side_by_side
-from adjoint_lib.core.equivalent_net import EquivalentNet, K, Layer, check_k
-from adjoint_lib.core.frozen import WORKSPACE, Frozen
+from adjoint_lib.core import reconstruction
+from adjoint_lib.core._threads import run_in_thread
+from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
+from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
+from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.hypersurface import mode_of
+from adjoint_lib.core.network import Layer
+from adjoint_lib.core.reconstruction import METHODS, Reconstructed
+from adjoint_lib.core.strategy import WORKSPACE
 from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.verification import coarse_weights as rounding
-from adjoint_lib.verification.coarse_weights import check_format
+from adjoint_lib.verification.coarse_weights import check_format, rounded
 from adjoint_lib.verification.report import LayerReport, Report
 
-METHODS = ("hypersurface", "tangent")
 SMALLEST = float(np.finfo(np.float32).tiny)
-TOGETHER = 16  # images that are frozen in one pass, where no unit direction is pushed
+BATCH = 16  # images that are frozen in one pass, where no unit direction is pushed
 
 
 def verify(
@@ -61,8 +57,8 @@ def verify(
         method: "hypersurface" or "tangent", see above.
         dtype: "float32" or "float64"; by default the net's.
         k: J is taken at k [x; x_b].
-        weights_rounded: "bfloat16" takes H from weights rounded to it, see `rounding`.
-        max_bytes: memory for the tensors of one push or pull; two run side by side.
+        weights_rounded: "bfloat16" takes H from weights rounded to it, see `coarse_weights`.
+        max_bytes: memory for the tensors of one push or pull; two run at a time.
         progress: show a progress bar if it takes longer than two seconds.
     """
     plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
@@ -135,35 +131,34 @@ class Plan:
         }
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         """How many images go through the network at once.
 
         The sums of a batch may be rounded in another order than those of one image. For results
         that do not depend on how the images are divided, parts begin at multiples of this.
         """
-        return TOGETHER if self.method == "tangent" or self.pulls else 1
+        return BATCH if self.takes_batches else 1
 
-    @property
-    def pulls(self) -> bool:
-        """Whether only dense layers are reconstructed: of few units, which are best pulled."""
-        return all(layer.modes == ("RM0",) for layer in self.layers)
+    @functools.cached_property
+    def takes_batches(self) -> bool:
+        """Whether several images go through the network at once."""
+        return reconstruction.takes_batches(self.net, self.layers, self.method)
 
     def empty(self) -> Report:
         """The report of no image."""
         return Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
 
     def reports(self, images: np.ndarray) -> Iterator[Report]:
-        """The reports of the images, so many `together`; they add up to that of them all."""
-        for i in range(0, len(images), self.together):
-            yield aside(self.report, images[i : i + self.together])
+        """The reports of the images, batch by batch; they add up to that of them all."""
+        for i in range(0, len(images), self.batch_size):
+            yield run_in_thread(self.report, images[i : i + self.batch_size])
 
     def report(self, batch: np.ndarray) -> Report:
         """The report of one batch of images."""
         net, method, rough = self.net, self.method, self.weights_rounded
-        frozen = net.freeze(batch, self.k)
-        values = net.value(batch)
+        frozen, values = net.freeze_and_value(batch, self.k)
         scales = rounding_scale(frozen, self.layers)
-        u = rounding.unit_roundoff(rough) if rough else unit_roundoff(net.dtype)
+        u = unit_roundoff(rough or net.dtype)
         report = self.empty()
         report.images = len(batch)
         for layer, found in self.reconstructed(frozen):
@@ -172,55 +167,17 @@ class Plan:
             report.layers[layer.name] += measure(layer, c, found, A, limit, net.dtype, u)
         return report
 
-    def reconstructed(self, frozen: Frozen) -> Iterator[tuple[Layer, np.ndarray]]:
+    def reconstructed(self, frozen: Frozen) -> Reconstructed:
         """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images."""
         if self.weights_rounded:
             coarse = self._coarse
             frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
-        if self.method == "tangent":
-            return _by_tangent(frozen, self.layers)
-        by = _by_pull if self.pulls else _by_push
-        return by(frozen, self.layers, self.max_bytes)
+        return reconstruction.reconstruct(frozen, self.layers, self.method, self.max_bytes)
 
     @functools.cached_property
     def _coarse(self) -> EquivalentNet:
         """The network that H is taken from, if its weights are rounded."""
-        return rounding.rounded(self.net, self.weights_rounded)
-
-
-def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndarray]:
-    """A: |v| through |weights| with the same pattern, in float64: (P, *layer.shape) each."""
-    absolute = frozen.absolute()
-    starts = absolute.along(*(tf.abs(part) for part in absolute.v))
-    pushed = dict(absolute.push(starts, [layer.number for layer in layers]))
-    return {layer.name: pushed[layer.number].numpy() for layer in layers}
-
-
-def bound(
-    net: EquivalentNet, layer: Layer, method: str, weights_rounded: str | None = None
-) -> float:
-    """The rigorous limit of |c_hat - c| / (u A).
-
-    c and c_hat are sums of products along paths; each product meets at most n roundings (another
-    number where H may be pulled, as those of dense layers are), and the inner product with H at
-    most d_in more. |error| <= gamma A with gamma = m u / (1 - m u) for m roundings. If c_hat has
-    rounded weights, u is that of their format, which dwarfs the rest.
-    """
-    n = net.roundings(layer)
-    m = 2 * n
-    if method == "hypersurface":
-        back = net.roundings_back(layer) if layer.modes == ("RM0",) else 0
-        m = n + max(n, back) + net.d_in
-    u = unit_roundoff(net.dtype)
-    if weights_rounded is None:
-        return m / (1 - m * u)
-    coarse = rounding.unit_roundoff(weights_rounded)
-    spread = (1 + coarse) ** rounding.rounded_weights(net, layer)
-    return (spread * (1 + m * u / (1 - m * u)) - 1) / coarse
-
-
-def unit_roundoff(dtype: tf.DType) -> float:
-    return float(np.finfo(dtype.as_numpy_dtype).eps) / 2
+        return rounded(self.net, self.weights_rounded)
 
 
 def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -307,45 +264,3 @@ def chosen_layers(
     if not found:
         raise InputError(f"no layer of '{net.name}' fits mode {mode}.")
     return sorted(found, key=lambda layer: layer.number)
-
-
-Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *layer.shape)
-
-
-def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
-    """<J v, w>: one pass along v."""
-    pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
-    yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
-
-
-def _by_push(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
-    """<v | H>, with all of H streamed by its rows, for one image."""
-    v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
-    totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
-    rows = frozen.net.rows(frozenset(totals), max_bytes)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
-        for layer, block in frozen.hypersurfaces(layers, rows):
-            block.weighed(v, totals[layer.number])
-    yield from ((layer, totals[layer.number][None]) for layer in layers)
-
-
-def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
-    """<v | H>, with H of every unit pulled: several images at a time if they have few units."""
-    x, x_b = frozen.v
-    v = tf.concat([tf.reshape(x, (x.shape[0], -1)), x_b], 1)
-    for layer in layers:
-        (units,) = layer.shape
-        rows = frozen.net.rows(frozenset([layer.number]), max_bytes)
-        images = max(1, rows // units)
-        found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
-
-        def pulls(some: slice, layer=layer, units=units, rows=rows):
-            part = frozen.part(some.start, some.stop)
-            for j in range(0, units, rows):
-                H = part.pulled(layer.number, slice(j, j + rows))
-                yield (some, slice(j, j + rows)), tf.linalg.matvec(H, v[some]).numpy()
-
-        parts = (slice(i, i + images) for i in range(0, len(v), images))
-        for where, c_hat in side_by_side(map(pulls, parts)):
-            found[where] = c_hat
-        yield layer, found

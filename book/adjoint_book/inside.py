@@ -6,9 +6,11 @@ with it. The chapters take it from here, so that one file says what they depend 
 
 from adjoint_lib.cli.main import main
 from adjoint_lib.core.folding import batch_norm
-from adjoint_lib.core.frozen import evaluate, live_entries
+from adjoint_lib.core.error_bounds import bound, rounding_scale
 from adjoint_lib.core.hypersurface import readable
+from adjoint_lib.core.network import evaluate
 from adjoint_lib.core.primitives import Activation, Conv, Sum
+from adjoint_lib.core.strategy import batch_rows, live_entries
 from adjoint_lib.core.tables import Table
 from adjoint_lib.core.windows import Patch
 from adjoint_lib.experiments import paper, resources
@@ -19,13 +21,7 @@ from adjoint_lib.frontend.activations import PIECEWISE
 from adjoint_lib.frontend.layer_rules import HANDLERS
 from adjoint_lib.frontend.layers import Bias
 from adjoint_lib.verification.coarse_weights import rounded
-from adjoint_lib.verification.verify import (
-    bound,
-    expected_misses,
-    reconstruct,
-    relative_error,
-    rounding_scale,
-)
+from adjoint_lib.verification.verify import expected_misses, reconstruct, relative_error
 
 __all__ = [
     "DATASETS",
@@ -39,6 +35,7 @@ __all__ = [
     "Sum",
     "Table",
     "batch_norm",
+    "batch_rows",
     "bound",
     "evaluate",
     "expected_misses",

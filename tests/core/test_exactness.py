@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import adjoint_lib as al
-from adjoint_lib.verification.verify import rounding_scale
+from adjoint_lib.core.error_bounds import absolute, rounding_scale
 from reference import random_model
 
 SAMPLE = 500
@@ -91,9 +91,9 @@ def test_every_channel_sum(case):
 def test_a_sample_of_units_before_the_sum_over_in_channels(case):
     """RM4 and RM3 on 500 random units a layer: single in-channels, by a depthwise convolution."""
     rng = np.random.default_rng(5)
-    absolute = case.frozen.absolute()
-    starts = absolute.along(*(tf.abs(part) for part in absolute.v))
-    A_F = dict(absolute.push(starts, [layer.reads for layer in case.net.layers]))
+    unsigned = absolute(case.frozen)
+    starts = unsigned.along(*(tf.abs(part) for part in unsigned.v))
+    A_F = dict(unsigned.push(starts, [layer.reads for layer in case.net.layers]))
     read = {layer.name: case.model.get_layer(layer.name).input for layer in case.net.layers}
     F = keras.Model(case.model.input, read)
     maps = F(case.x[None], training=False)

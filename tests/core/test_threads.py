@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from adjoint_lib.core._threads import ABREAST, aside, side_by_side
+from adjoint_lib.core._threads import MAX_STREAMS, interleave, run_in_thread
 
 
 def letters(word: str, seconds: float = 0.0):
@@ -21,21 +21,21 @@ def letters(word: str, seconds: float = 0.0):
 def test_the_order_does_not_depend_on_who_is_slow(slow):
     words = ["abc", "d", "efgh", "", "ij"]
     streams = [letters(word, 0.01 * (n == slow)) for n, word in enumerate(words)]
-    assert "".join(side_by_side(streams)) == "adbcefgihj"
+    assert "".join(interleave(streams)) == "adbcefgihj"
 
 
 def test_no_streams_give_nothing():
-    assert list(side_by_side([])) == []
+    assert list(interleave([])) == []
 
 
 def test_two_streams_work_at_the_same_time():
-    meeting = threading.Barrier(ABREAST)
+    meeting = threading.Barrier(MAX_STREAMS)
 
     def stream():
         meeting.wait(timeout=10)  # for ever, were they to run one after the other
         yield 1
 
-    assert list(side_by_side([stream(), stream()])) == [1, 1]
+    assert list(interleave([stream(), stream()])) == [1, 1]
 
 
 def test_each_stream_is_at_most_one_item_ahead():
@@ -46,7 +46,7 @@ def test_each_stream_is_at_most_one_item_ahead():
             made.append((name, n))
             yield name, n
 
-    found = side_by_side(stream(name) for name in "abcd")
+    found = interleave(stream(name) for name in "abcd")
     assert next(found) == ("a", 0)
     time.sleep(0.05)
     assert sorted(made) == [("a", 0), ("a", 1), ("b", 0)]
@@ -61,20 +61,20 @@ def who(count: int = 1):
 
 
 def test_threads_are_kept_and_a_single_stream_needs_none():
-    threads = set(side_by_side([who(3), who(3)]))
-    assert len(threads) == ABREAST and threading.get_ident() not in threads
-    assert set(side_by_side([who(3), who(3), who()])) == threads
-    assert aside(threading.get_ident) in threads
-    assert set(side_by_side([who(2)])) == {threading.get_ident()}
+    threads = set(interleave([who(3), who(3)]))
+    assert len(threads) == MAX_STREAMS and threading.get_ident() not in threads
+    assert set(interleave([who(3), who(3), who()])) == threads
+    assert run_in_thread(threading.get_ident) in threads
+    assert set(interleave([who(2)])) == {threading.get_ident()}
 
 
 def test_a_thread_that_works_has_threads_of_its_own():
     """Were they shared, streams of streams would wait for each other for ever."""
 
     def inner():
-        yield from side_by_side([who(), who()])
+        yield from interleave([who(), who()])
 
-    found = aside(lambda: list(side_by_side([inner(), inner()])))
+    found = run_in_thread(lambda: list(interleave([inner(), inner()])))
     assert len(found) == 4 and threading.get_ident() not in found
 
 
@@ -87,7 +87,7 @@ def test_closing_waits_for_what_is_under_way():
         ended.append(True)
         yield "second"
 
-    found = side_by_side([slow(), slow()])
+    found = interleave([slow(), slow()])
     assert next(found) == "first"
     found.close()
     assert ended == [True]  # the one that had its turn; the other had not begun its second item
@@ -98,13 +98,13 @@ def test_an_error_in_a_stream_reaches_the_reader():
         yield "one"
         raise ValueError("no second")
 
-    found = side_by_side([failing(), letters("abc")])
+    found = interleave([failing(), letters("abc")])
     assert [next(found), next(found)] == ["one", "a"]
     with pytest.raises(ValueError, match="no second"):
         next(found)
 
 
-def test_an_interrupt_does_not_break_into_work_aside():
+def test_an_interrupt_does_not_break_into_work_run_in_thread():
     """Raised in the midst of making a tensor, it may crash TensorFlow."""
     ended = threading.Event()
 
@@ -115,11 +115,11 @@ def test_an_interrupt_does_not_break_into_work_aside():
         ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        aside(work)
+        run_in_thread(work)
     assert ended.wait(timeout=10)
 
 
 def test_work_aside_gives_what_it_returns_and_raises():
-    assert aside(divmod, 17, 5) == (3, 2)
+    assert run_in_thread(divmod, 17, 5) == (3, 2)
     with pytest.raises(ZeroDivisionError):
-        aside(divmod, 17, 0)
+        run_in_thread(divmod, 17, 0)

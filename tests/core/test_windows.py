@@ -112,13 +112,13 @@ def test_few_scores_are_pulled_to_the_same_hypersurfaces(monkeypatch):
 
     net = al.equivalent(random_model(build))
     frozen = net.freeze(np.random.default_rng(0).normal(size=net.input_shape))
-    pulled, honest = [], type(frozen).pulled
+    pulled, honest = [], type(frozen).pull_units
 
     def watched(self, number, *units):
         pulled.append(number)
         return honest(self, number, *units)
 
-    monkeypatch.setattr(type(frozen), "pulled", watched)
+    monkeypatch.setattr(type(frozen), "pull_units", watched)
     found = []
     for rows in (64, 3):
         H = {layer.name: np.zeros((net.d_in, *layer.shape)) for layer in net.layers}

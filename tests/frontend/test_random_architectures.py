@@ -50,9 +50,9 @@ from hypothesis import given, settings
 import adjoint_lib as al
 from adjoint_lib.core import windows
 from adjoint_lib.core.equivalent_net import K
+from adjoint_lib.core.error_bounds import absolute, rounding_scale
 from adjoint_lib.frontend import layers
 from adjoint_lib.frontend.layer_rules import HANDLERS
-from adjoint_lib.verification.verify import rounding_scale
 from architectures import KINDS, Builder, Options, Plan, build, plans
 
 L = keras.layers
@@ -131,7 +131,7 @@ def check(plan: Plan) -> None:
     remember_patterns(net)
     values, scales = net.value(image), rounding_scale(net.freeze(image), net.layers)
     elsewhere = [dense(net.freeze(image, k)) for k in (1.0, float(rng.uniform(0.01, 3)))]
-    sizes = dense(net.freeze(image).absolute())
+    sizes = dense(absolute(net.freeze(image)))
     for use in reference.uses:
         layer = net.layer(use.name)
         factor = folded_factor(use, values[use.name][0].numpy())
@@ -243,9 +243,9 @@ def check_adjoint(net, image, layer, rng) -> None:
     pulled = [part.numpy() for part in net.adjoint(image, layer.name, w)]
     left = pushed * w
     right = [dx * pulled[0], dx_b * pulled[1]]
-    absolute = net.freeze(image).absolute()
-    starts = absolute.along(tf.abs(dx), tf.abs(dx_b))
-    ((_, largest),) = absolute.push(starts, [layer.number])
+    unsigned = absolute(net.freeze(image))
+    starts = unsigned.along(tf.abs(dx), tf.abs(dx_b))
+    ((_, largest),) = unsigned.push(starts, [layer.number])
     scale = np.sum(largest * np.abs(w))
     assert abs(left.sum() - sum(r.sum() for r in right)) <= 1e-12 * scale, layer.name
 

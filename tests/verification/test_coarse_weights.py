@@ -6,12 +6,8 @@ import pytest
 import tensorflow as tf
 
 import adjoint_lib as al
-from adjoint_lib.verification.coarse_weights import (
-    round_to,
-    rounded,
-    rounded_weights,
-    unit_roundoff,
-)
+from adjoint_lib.core.error_bounds import rounded_weights, unit_roundoff
+from adjoint_lib.verification.coarse_weights import round_to, rounded
 from reference import image_of, random_model, small_net
 
 MODEL, NET = small_net()

@@ -12,15 +12,11 @@ import tensorflow as tf
 
 import adjoint_lib as al
 from adjoint_lib.core import primitives
+from adjoint_lib.core.error_bounds import bound, rounding_scale, roundings, roundings_back
 from adjoint_lib.experiments import runs
 from adjoint_lib.verification import verify as verification
 from adjoint_lib.verification.report import EDGES, LEVELS, LayerReport
-from adjoint_lib.verification.verify import (
-    SMALLEST,
-    expected_misses,
-    relative_error,
-    rounding_scale,
-)
+from adjoint_lib.verification.verify import SMALLEST, expected_misses, relative_error
 from reference import image_of, random_model, small_net
 
 MODEL, NET = small_net()
@@ -130,9 +126,9 @@ def test_roundings_of_a_pull_by_hand():
     layer = net.layer("out")
     dense, mean, add, relu, bias, conv, meeting = 7, 5 * 5 + 1, 1, 1, 5 * 5, 3 * 3 * 4, 1
     back = dense + mean + add + relu + bias + conv + meeting + conv
-    assert net.roundings_back(layer) == back
-    m = net.roundings(layer) + max(net.roundings(layer), back) + net.d_in
-    assert verification.bound(net, layer, "hypersurface") == pytest.approx(m)
+    assert roundings_back(net, layer) == back
+    m = roundings(net, layer) + max(roundings(net, layer), back) + net.d_in
+    assert bound(net, layer, "hypersurface") == pytest.approx(m)
 
 
 @pytest.mark.parametrize("budget", [1, 20_000, 2**28])

@@ -1,0 +1,303 @@
+"""The network over v = [x; x_b]: its nodes in one precision, its layers, its sources, its values.
+
+Everything that is known before an image is frozen. `frozen.Frozen` adds the activation pattern of
+an image, `equivalent_net.EquivalentNet` what a user asks for.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib._registry import did_you_mean
+from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
+from adjoint_lib.core.primitives import Conv, ConvTranspose, Dense, DepthwiseConv, Kernel
+from adjoint_lib.core.tables import Table
+from adjoint_lib.errors import InputError
+
+Net = TypeVar("Net", bound="Network")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer with a kernel, whose units are reconstructed.
+
+    Attributes:
+        name: the Keras layer's name ('inner/conv' inside a nested model, 'conv#2' at its second
+            use).
+        kind: Conv, DepthwiseConv, ConvTranspose or Dense.
+        kernel: shape of the folded kernel.
+        strides: empty for a dense layer.
+        shape: (h, w, c_out), or (c_out,): the shape of its units c, before the bias.
+        channels: c_in.
+        bias: the part of x_b that is added to c, if any.
+        number: the node that computes c.
+        reads: the node F(v) that it reads.
+    """
+
+    name: str
+    kind: str
+    kernel: Shape
+    strides: Shape
+    shape: Shape
+    channels: int
+    bias: slice | None
+    number: int
+    reads: int
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The reconstruction modes that fit the layer."""
+        return ("RM0",) if len(self.shape) == 1 else ("RM1", "RM2", "RM3", "RM4")
+
+    @property
+    def default_mode(self) -> str:
+        """The mode whose units are the layer's own units: RM0 of a dense layer, else RM2."""
+        return "RM0" if "RM0" in self.modes else "RM2"
+
+
+@dataclass(frozen=True)
+class BiasSource:
+    """A slice of x_b and where it comes from."""
+
+    name: str
+    origin: str
+    start: int
+    stop: int
+    shape: Shape
+    node: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def slice(self) -> slice:
+        return slice(self.start, self.stop)
+
+
+class Network:
+    """A network over v = [x; x_b]: folded kernels, every bias an input.
+
+    Attributes:
+        name: the model's name.
+        dtype: the dtype of all computing, tf.float32 or tf.float64; `astype` gives the other.
+        input_shape: shape of x.
+        x_b: (d_b,) float64, all biases and constants in the order of `sources`.
+        sources: where each part of x_b comes from.
+        layers: the layers with a kernel.
+        graph: the nodes as folded, in float64.
+        nodes: the same nodes with their parameters as tensors of `dtype`.
+    """
+
+    def __init__(self, name: str, graph: Graph, dtype: str):
+        self.name = name
+        self.graph = graph
+        self.dtype = tf.as_dtype(dtype)
+        self.input_shape: Shape = graph.nodes[IMAGE].shape
+        self.nodes = [_cast(node, self.dtype) for node in graph.nodes]
+        self.sources = _sources(graph)
+        values = [graph.nodes[s.node].source.values.reshape(-1) for s in self.sources]
+        self.x_b = np.concatenate(values) if values else np.zeros(0)
+        self.layers = _layers(graph, self.sources)
+        self._plans: dict[frozenset[int], Order] = {}
+        self._casts = {self.dtype: self}
+
+    def astype(self: Net, dtype: str | tf.DType) -> Net:
+        """The same network computing in another dtype (float32 or float64)."""
+        wanted = tf.as_dtype(dtype)
+        if wanted not in (tf.float32, tf.float64):
+            raise InputError(f"expected dtype float32 or float64, got {wanted.name}.")
+        if wanted not in self._casts:
+            self._casts[wanted] = type(self)(self.name, self.graph, wanted.name)
+        return self._casts[wanted]
+
+    @property
+    def d_in(self) -> int:
+        """Entries of [x; x_b]."""
+        return math.prod(self.input_shape) + self.x_b.size
+
+    def layer(self, name: str) -> Layer:
+        """The layer of this name; an unknown name is answered with the nearest one."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        if any(node.name == name for node in self.nodes):
+            raise InputError(
+                f"layer '{name}' has no kernel, so it has no units of its own to reconstruct. "
+                f"Layers with a kernel: {', '.join(x.name for x in self.layers)}."
+            )
+        names = [x.name for x in self.layers]
+        hint = did_you_mean(name, names, cutoff=0)
+        raise InputError(f"unknown layer {name!r}.{hint} Layers: {', '.join(names)}.")
+
+    def check_images(self, images: np.ndarray) -> tf.Tensor:
+        """The images as a batch (N, *input_shape) in the net's dtype, or an error."""
+        found = np.asarray(images)
+        expected = " x ".join(map(str, self.input_shape))
+        if found.dtype.kind != "f":
+            raise InputError(
+                f"expected floating-point images, got {found.dtype}. Scale them as in training, "
+                "for instance images / 255 for pixels in [0, 1]."
+            )
+        if found.shape == self.input_shape:
+            found = found[None]
+        if found.shape[1:] != self.input_shape or not found.shape[0]:
+            raise InputError(
+                f"expected an image of shape {expected} or a batch N x {expected}, got shape "
+                f"{np.shape(images)}."
+            )
+        if not np.isfinite(found).all():
+            bad = int(np.count_nonzero(~np.isfinite(found)))
+            raise InputError(f"expected finite images, got {bad} entries that are NaN or infinite.")
+        return tf.constant(found, self.dtype)
+
+    def plan(self, wanted: frozenset[int]) -> Order:
+        """The nodes that `wanted` depend on, each with those that nothing reads after it."""
+        if wanted not in self._plans:
+            self._plans[wanted] = self.graph.plan(wanted)
+        return self._plans[wanted]
+
+    @functools.cached_property
+    def absolute_nodes(self) -> list[Node]:
+        """The nodes with |weights|, for the rounding scale A."""
+        return [
+            n if n.primitive is None else replace(n, primitive=n.primitive.absolute())
+            for n in self.nodes
+        ]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of every node, its wiring and its numbers: what a result was computed from."""
+        sha = hashlib.sha256()
+        for node in self.graph.nodes:
+            held = {} if node.primitive is None else node.primitive.held
+            if node.is_bias:
+                held = {"values": node.source.values}
+            kind = type(node.primitive).__name__
+            sha.update(repr((node.name, node.shape, node.inputs, kind)).encode())
+            for name, value in held.items():
+                sha.update(_bytes_of(name, value))
+        return sha.hexdigest()
+
+    def values_at(self, images: tf.Tensor, k: float, wanted: Iterable[int]) -> dict[int, tf.Tensor]:
+        """The values of these nodes at k [x; x_b]."""
+        wanted = frozenset(wanted)
+        return {n: value for n, _, value in self.evaluate(images, k, wanted) if n in wanted}
+
+    def evaluate(
+        self, images: tf.Tensor, k: float, wanted: Iterable[int]
+    ) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
+        """The value reading at k [x; x_b] of all that these nodes depend on, see `evaluate`."""
+        starts = {IMAGE: k * images}
+        for s in self.sources:
+            part = (k * self.x_b[s.slice]).reshape(s.shape)
+            starts[s.node] = tf.constant(np.stack([part] * images.shape[0]), self.dtype)
+        return evaluate(self.nodes, starts, self.plan(frozenset(wanted)))
+
+
+def evaluate(
+    nodes: list[Node], starts: dict[int, tf.Tensor], plan: Order
+) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
+    """The value reading: (node, its inputs, its value) in turn, by TensorFlow's own layers.
+
+    A value is let go when nothing reads it later.
+
+    Args:
+        starts: the values of the sources.
+        plan: which nodes, see `EquivalentNet.plan`.
+    """
+    values: dict[int, tf.Tensor] = {}
+    for number, finished in plan:
+        node = nodes[number]
+        inputs = [values[i] for i in node.inputs]
+        source = node.primitive is None
+        values[number] = starts[number] if source else node.primitive.value(*inputs)
+        yield number, inputs, values[number]
+        for old in finished:
+            del values[old]
+
+
+def _bytes_of(name: str, value: object) -> bytes:
+    """A primitive's field as bytes; a function is identified by the other fields."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.ascontiguousarray(value)
+        return f"{name}: {array.dtype} {array.shape} ".encode() + array.tobytes()
+    return f"{name}: {'' if callable(value) else value!r}".encode()
+
+
+def _cast(node: Node, dtype: tf.DType) -> Node:
+    if node.primitive is None:
+        return node
+    return replace(node, primitive=node.primitive.cast(dtype))
+
+
+def _sources(graph: Graph) -> Table:
+    rows, start = [], 0
+    for number, node in enumerate(graph.nodes):
+        if node.is_bias:
+            stop = start + node.source.values.size
+            rows.append(BiasSource(node.name, node.source.origin, start, stop, node.shape, number))
+            start = stop
+    return Table(["name", "slice", "shape", "origin"], rows, _source_cells)
+
+
+def _source_cells(s: BiasSource) -> list[str]:
+    return [s.name, f"{s.start}:{s.stop}", str(s.shape), s.origin]
+
+
+def _layers(graph: Graph, sources: Sequence[BiasSource]) -> Table:
+    slices = {s.node: s.slice for s in sources}
+    biases = {}
+    for number, node in enumerate(graph.nodes):
+        if graph.bias_of(number) is not None:
+            biases[node.inputs[0]] = slices[node.inputs[1]]
+    rows = [
+        _layer(graph, number, biases.get(number))
+        for number, node in enumerate(graph.nodes)
+        if isinstance(node.primitive, Kernel)
+    ]
+    return Table(["name", "kind", "kernel", "stride", "output", "bias slice"], rows, _layer_cells)
+
+
+def _layer(graph: Graph, number: int, bias: slice | None) -> Layer:
+    node = graph.nodes[number]
+    reads = node.inputs[0]
+    return Layer(
+        node.name,
+        KINDS[type(node.primitive)],
+        tuple(node.primitive.kernel.shape),
+        getattr(node.primitive, "strides", ()),
+        node.shape,
+        graph.nodes[reads].shape[-1],
+        bias,
+        number,
+        reads,
+    )
+
+
+KINDS = {
+    Conv: "Conv",
+    DepthwiseConv: "DepthwiseConv",
+    ConvTranspose: "ConvTranspose",
+    Dense: "Dense",
+}
+
+
+def _layer_cells(layer: Layer) -> list[str]:
+    bias = "" if layer.bias is None else f"{layer.bias.start}:{layer.bias.stop}"
+    return [
+        layer.name,
+        layer.kind,
+        "x".join(map(str, layer.kernel)),
+        "x".join(map(str, layer.strides)),
+        "x".join(map(str, layer.shape)),
+        bias,
+    ]

@@ -1,0 +1,89 @@
+"""c_hat of every unit of some layers at once: the reconstruction that a verification compares.
+
+Two methods, which prove different things:
+
+- ``"hypersurface"`` materialises H = J* w for every unit, streamed, and takes
+  c_hat = <x | H_I> + <x_b | H_b>. This is the paper's claim itself: each unit's own hypersurface
+  reproduces its activation.
+- ``"tangent"`` pushes [x; x_b] once through the frozen network, which gives <v | J* w> = <J v, w>
+  for all units at the cost of a forward pass. It proves that the network frozen at k [x; x_b] is
+  linear without remainder; that the individual H are right it proves only through adjointness. It
+  repeats the network's own operations, so with k a power of two it usually agrees to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib.core._threads import interleave
+from adjoint_lib.core.frozen import Frozen
+from adjoint_lib.core.network import Layer, Network
+from adjoint_lib.core.strategy import WORKSPACE, batch_rows, pulled_layers
+
+METHODS = ("hypersurface", "tangent")
+
+Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *layer.shape)
+
+
+def reconstruct(
+    frozen: Frozen, layers: Sequence[Layer], method: str, max_bytes: int = WORKSPACE
+) -> Reconstructed:
+    """Yield c_hat of every unit, layer by layer: (P, *layer.shape) for P frozen images.
+
+    Args:
+        frozen: one image; several, where `takes_batches`.
+        method: one of `METHODS`.
+        max_bytes: memory for the tensors of one push or pull; two run at a time.
+    """
+    if method == "tangent":
+        return _by_tangent(frozen, layers)
+    if takes_batches(frozen.net, layers, method):
+        return _by_pull(frozen, layers, max_bytes)
+    return _by_push(frozen, layers, max_bytes)
+
+
+def takes_batches(net: Network, layers: Sequence[Layer], method: str) -> bool:
+    """Whether several images can be frozen in one pass: no unit direction is pushed."""
+    return method == "tangent" or len(pulled_layers(net, layers)) == len(layers)
+
+
+def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
+    """<J v, w>: one pass along v."""
+    pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
+    yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
+
+
+def _by_push(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with all of H streamed by its rows, for one image."""
+    v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
+    totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
+    rows = batch_rows(frozen.net, totals, max_bytes)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
+        for layer, block in frozen.hypersurfaces(layers, rows):
+            block.accumulate(v, totals[layer.number])
+    yield from ((layer, totals[layer.number][None]) for layer in layers)
+
+
+def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+    """<v | H>, with H of every unit pulled: several images at a time if they have few units."""
+    x, x_b = frozen.v
+    v = tf.concat([tf.reshape(x, (x.shape[0], -1)), x_b], 1)
+    for layer in layers:
+        (units,) = layer.shape
+        rows = batch_rows(frozen.net, [layer.number], max_bytes)
+        images = max(1, rows // units)
+        found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
+
+        def pulls(some: slice, layer=layer, units=units, rows=rows):
+            part = frozen.part(some.start, some.stop)
+            for j in range(0, units, rows):
+                H = part.pull_units(layer.number, slice(j, j + rows))
+                yield (some, slice(j, j + rows)), tf.linalg.matvec(H, v[some]).numpy()
+
+        parts = (slice(i, i + images) for i in range(0, len(v), images))
+        for where, c_hat in interleave(map(pulls, parts)):
+            found[where] = c_hat
+        yield layer, found

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
 import time
@@ -29,9 +28,9 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from adjoint_lib._files import exclusive, remove_partials, replacing
 from adjoint_lib.errors import AdjointError, DataError, InputError
 from adjoint_lib.experiments import machine
+from adjoint_lib.experiments.run_folder import RunFolder
 from adjoint_lib.verification.report import FORMAT as REPORT_FORMAT
 from adjoint_lib.verification.report import Report
 from adjoint_lib.verification.verify import Plan
@@ -184,24 +183,20 @@ class _Nothing:
         pass
 
 
-class _Folder:
-    """The folder of one run, whose lock is held."""
+class _Shards:
+    """The shards in the folder of one run."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any]):
+    def __init__(self, folder: RunFolder, facts: dict[str, Any]):
         self.folder, self.run = folder, _digest(facts)
-        remove_partials(folder)
-        path = folder / MANIFEST
+        path = folder.path / MANIFEST
         if path.exists():
-            _compare(path, facts)
+            folder.require_same(_manifest(path), facts)
         else:
-            self._store(path, facts)
-
-    def path(self, first: int) -> Path:
-        return self.folder / f"shard-{first:06}.json"
+            folder.write(MANIFEST, _json(facts))
 
     def read(self, first: int, progress: bool) -> dict[str, Any] | None:
         """The record of a shard; None if it is to be computed, or computed again."""
-        path = self.path(first)
+        path = self.folder.path / _shard_name(first)
         if not path.exists():
             return None
         try:
@@ -217,64 +212,40 @@ class _Folder:
 
     def write(self, first: int, record: dict[str, Any]) -> None:
         content = {"run": self.run, "first": first, "record": record}
-        self._store(self.path(first), {"sha256": _digest(content), **content})
-
-    def _store(self, path: Path, content: dict[str, Any]) -> None:
-        try:
-            with replacing(path) as file:
-                file.write(json.dumps(content, indent=1).encode())
-        except OSError as error:
-            raise DataError(
-                f"{path}: could not be written ({error}). Finished shards are kept: make room, and "
-                "the same command goes on."
-            ) from error
+        self.folder.write(_shard_name(first), _json({"sha256": _digest(content), **content}))
 
 
 @contextmanager
-def _claimed(folder: str | Path | None, facts: dict[str, Any]) -> Iterator[_Folder | _Nothing]:
-    """The folder of a run, with its lock, for the length of a `with` block."""
+def _claimed(folder: str | Path | None, facts: dict[str, Any]) -> Iterator[_Shards | _Nothing]:
+    """The shards of a run, in a folder that this process has for the length of a `with` block."""
     if folder is None:
         yield _Nothing()
         return
-    folder = Path(folder)
+    with RunFolder.claimed(folder, kept="Finished shards are kept") as claimed:
+        yield _Shards(claimed, facts)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """The facts of the run whose folder this is."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        problem = "" if os.access(folder, os.W_OK) else "no permission"
-    except OSError as error:
+        facts = json.loads(path.read_bytes())
+        problem = "" if isinstance(facts, dict) else f"a {type(facts).__name__}"
+    except ValueError as error:
         problem = str(error)
     if problem:
-        raise InputError(
-            f"{folder}: expected a folder for the run that can be made and written to, got: "
-            f"{problem}. Name another."
-        )
-    with exclusive(folder / ".lock"):
-        yield _Folder(folder, facts)
-
-
-def _compare(path: Path, facts: dict[str, Any]) -> None:
-    """Refuse the folder of a run that other facts decide."""
-    try:
-        stored = json.loads(path.read_bytes())
-        differing = [key for key in facts if stored.get(key) != facts[key]]
-    except (ValueError, AttributeError) as error:
         raise DataError(
             f"{path}: expected what a run of adjoint_lib has noted, got something unreadable "
-            f"({error}). Name another folder, or remove this one."
-        ) from error
-    if differing:
-        raise InputError(
-            f"{path.parent} holds another run: "
-            + "; ".join(
-                f"{key} {_short(stored.get(key))} there, {_short(facts[key])} now"
-                for key in differing
-            )
-            + ". Name another folder for this one, or remove that."
+            f"({problem}). Name another folder, or remove this one."
         )
+    return facts
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _shard_name(first: int) -> str:
+    return f"shard-{first:06}.json"
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=1).encode()
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -617,7 +617,7 @@ def test_the_test_images_are_looked_at_once_and_last(tmp_path, monkeypatch):
 
 
 def test_a_folder_of_another_run_is_refused(finished):
-    with pytest.raises(InputError, match="other settings: seed was 0, is 1"):
+    with pytest.raises(InputError, match="holds another run: seed 0 there, 1 now"):
         training.train("vgg7", "cifar10", tiny(), 1, finished.parent, sample=True)
 
 

@@ -38,9 +38,3 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
             f"{path}: expected a checkpoint of a training run, got something unreadable ({error}). "
             "Remove it to start the run again."
         ) from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace the text file at ``path``, such that it is whole at any moment."""
-    with replacing(path) as file:
-        file.write(text.encode())

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import signal
 import sys
@@ -32,17 +31,19 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from adjoint_lib._files import exclusive, remove_partials
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments import data, models
+from adjoint_lib.experiments.run_folder import RunFolder
 from adjoint_lib.experiments.training.augmentation import AUGMENTATIONS, draw
-from adjoint_lib.experiments.training.checkpoint import load_checkpoint, save_checkpoint, write_text
+from adjoint_lib.experiments.training.checkpoint import load_checkpoint, save_checkpoint
 from adjoint_lib.experiments.training.learner import Learner
 from adjoint_lib.experiments.training.recipes import Recipe
 from adjoint_lib.experiments.training.recipes import recipe as named_recipe
 from adjoint_lib.experiments.training.record import training_record
 from adjoint_lib.experiments.weights import save_weights
 
+CHECKPOINT = "checkpoint.npz"
+LOG = "log.csv"
 CHECKPOINT_SECONDS = 120.0
 _STOPPED = "Stopped and saved: the same command goes on from here."
 _SPLIT, _ORDER = 2, 3  # keep the random streams of one seed apart
@@ -92,8 +93,6 @@ def train(
         recipe = recipe.stretched(epochs)
     if folder is None:
         folder = f"runs/{model}-{dataset}{'-sample' * sample}-{recipe.name}-{seed}"
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "model": model,
         "dataset": dataset,
@@ -103,9 +102,8 @@ def train(
     }
     if tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
-    with exclusive(folder / ".lock"):
-        remove_partials(folder)
-        run = _Run(settings, recipe, folder, checkpoint_seconds, progress)
+    with RunFolder.claimed(folder, kept="What was saved before is kept") as claimed:
+        run = _Run(settings, recipe, claimed, checkpoint_seconds, progress)
         run.resume()
         if not run.weights.with_suffix(".json").exists():
             run.finish_epochs()
@@ -172,11 +170,11 @@ class Progress:
 class _Run:
     """One training run in its folder."""
 
-    def __init__(self, settings, recipe: Recipe, folder: Path, checkpoint_seconds, progress):
+    def __init__(self, settings, recipe: Recipe, folder: RunFolder, checkpoint_seconds, progress):
         name, dataset, seed = settings["model"], settings["dataset"], settings["seed"]
         self.settings, self.recipe, self.folder = settings, recipe, folder
         self.checkpoint_seconds, self.show = checkpoint_seconds, progress
-        self.weights = folder / f"{name}-{dataset}.npz"
+        self.weights = folder.path / f"{name}-{dataset}.npz"
         self.images, self.labels = _training_images(dataset, settings["sample"])
         self.training, self.validation = split(len(self.images), seed)
         self.steps = len(self.training) // recipe.batch
@@ -193,16 +191,12 @@ class _Run:
 
     # ---- state
 
-    @property
-    def checkpoint(self) -> Path:
-        return self.folder / "checkpoint.npz"
-
     def resume(self) -> None:
         """Take up the state of the last checkpoint, if there is one."""
-        found = load_checkpoint(self.checkpoint)
+        found = load_checkpoint(self.folder.path / CHECKPOINT)
         if found is not None:
             arrays, notes = found
-            self._check_settings(notes["settings"])
+            self.folder.require_same(notes["settings"], self.settings)
             self.learner.set_state(_part(arrays, "learner/"))
             self.best = _part(arrays, "best/")
             self.progress = Progress(**notes["progress"])
@@ -212,19 +206,10 @@ class _Run:
         arrays = {f"learner/{key}": value for key, value in self.learner.state().items()}
         arrays |= {f"best/{key}": value for key, value in self.best.items()}
         notes = {"settings": self.settings, "progress": asdict(self.progress)}
-        save_checkpoint(self.checkpoint, arrays, notes)
-        write_text(self.folder / "log.csv", _csv(self.progress.log))
+        with self.folder.saving(CHECKPOINT):
+            save_checkpoint(self.folder.path / CHECKPOINT, arrays, notes)
+        self.folder.write(LOG, _csv(self.progress.log).encode())
         self.saved_at = time.monotonic()
-
-    def _check_settings(self, before: dict) -> None:
-        now = json.loads(json.dumps(self.settings))
-        differing = [key for key in now if now[key] != before.get(key)]
-        if differing:
-            raise InputError(
-                f"{self.folder} holds a run with other settings: "
-                + "; ".join(f"{key} was {before.get(key)}, is {now[key]}" for key in differing)
-                + ". Give the new run another folder, or remove this one."
-            )
 
     # ---- epochs
 
@@ -335,7 +320,8 @@ class _Run:
         record = training_record(
             self.settings, asdict(self.progress), self.training, self.validation, found
         )
-        save_weights(self.learner.model, self.weights, record)
+        with self.folder.saving(self.weights.name):
+            save_weights(self.learner.model, self.weights, record)
 
 
 def _training_images(dataset: str, sample: bool) -> tuple[np.ndarray, np.ndarray]:

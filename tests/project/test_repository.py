@@ -43,12 +43,13 @@ def test_the_readme_example_runs_and_prints_what_its_comments_say(tmp_path):
     assert run.stdout.splitlines()[: len(promised)] == promised
 
 
-def test_links_between_files_lead_somewhere():
-    linked = re.findall(r"\]\(([^)#]+)\)", text("README.md"))
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_between_files_lead_somewhere(name):
+    linked = re.findall(r"\]\(([^)#]+)\)", text(name))
     local = [target for target in linked if not urlsplit(target).scheme]
     assert local
     for target in local:
-        assert (ROOT / target).is_file(), f"README.md links to {target}, which is not there"
+        assert (ROOT / target).is_file(), f"{name} links to {target}, which is not there"
 
 
 def test_the_readme_lists_every_folder_of_the_library_and_files_that_exist():
@@ -61,11 +62,36 @@ def test_the_readme_lists_every_folder_of_the_library_and_files_that_exist():
         assert (library / file).is_file() or (ROOT / file).is_file(), file
 
 
-def test_every_make_target_the_readme_names_exists():
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("README.md", {"book", "test", "lab", "bench"}), ("CONTRIBUTING.md", {"check", "test"})],
+)
+def test_every_make_target_that_is_named_exists(name, least):
     targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.M))
-    named = set(re.findall(r"^    make ([a-z-]+)|`make ([a-z-]+)", text("README.md"), re.M))
+    named = set(re.findall(r"^    make ([a-z-]+)|`make ([a-z-]+)", text(name), re.M))
     named = {first or second for first, second in named}
-    assert {"book", "test", "lab", "bench"} <= named <= targets
+    assert least <= named <= targets
+
+
+# ---- what contributors are told
+
+
+def test_the_files_that_contributors_are_sent_to_exist():
+    files = re.findall(r"`((?:adjoint_lib|book|tests)/[\w/]+\.py)`", text("CONTRIBUTING.md"))
+    files = [file for file in files if not re.search("NN|NAME", file)]
+    assert len(files) >= 8
+    for file in files:
+        assert (ROOT / file).is_file(), f"CONTRIBUTING.md sends to {file}, which is not there"
+
+
+def test_every_file_of_a_command_registers_it():
+    shared = {"__init__", "console", "main", "options"}
+    files = {path.stem for path in (ROOT / "adjoint_lib" / "cli").glob("*.py")} - shared
+    assert len(files) >= 5
+    for name in files:
+        content = text(f"adjoint_lib/cli/{name}.py")
+        assert re.search(rf'^@command\(\s*"{name}",', content, re.M), name
+        assert re.search(rf"^def {name}\(", content, re.M), name
 
 
 # ---- one fact, one value

@@ -26,6 +26,7 @@ from adjoint_lib.cli import main as command_line
 from adjoint_lib.cli.options import RECIPES
 from adjoint_lib.errors import DataError, DivergedError, InputError
 from adjoint_lib.experiments import models
+from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.training import augmentation, checkpoint, evaluation, recipes
 from adjoint_lib.experiments.training import run as training
 from adjoint_lib.experiments.training.learner import Learner
@@ -504,7 +505,7 @@ def test_a_run_leaves_weights_with_their_record(finished):
         )
     assert "test" not in record["accuracy"]  # there are no images left for that
     assert record["split"]["training"] == 270 and record["split"]["validation"] == 30
-    assert record["data"] == {"samples/cifar10.npz": data.DATASETS["cifar10"].sample.sha256}
+    assert record["data"] == {"samples/cifar10.npz": DATASETS["cifar10"].sample.sha256}
     assert record["time"]["cores"] >= 1 and record["time"]["cpu_seconds"] > 0
     assert 0 < record["time"]["input_share"] < 1
     assert record["versions"]["tensorflow"] == tf.__version__
@@ -769,7 +770,7 @@ def test_trained_weights_are_recorded_and_as_good_as_the_papers(model, dataset):
     held_out = training.split(50_000, record["seed"])[1]
     digest = hashlib.sha256(held_out.astype("<i8").tobytes()).hexdigest()
     assert record["split"]["validation_indices_sha256"] == digest
-    assert record["data"] == {file.name: file.sha256 for file in data.DATASETS[dataset].files}
+    assert record["data"] == {file.name: file.sha256 for file in DATASETS[dataset].files}
     words = record["command"].removeprefix("python -m adjoint_lib ").split()
     options = command_line.parser().parse_args(words)
     found = recipe(options.recipe, options.model, options.dataset)

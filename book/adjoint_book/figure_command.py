@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from adjoint_book._extras import require
 from adjoint_lib.cli.options import command
 from adjoint_lib.errors import InputError
 
@@ -29,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def figure(options: argparse.Namespace) -> bool:
     """List the figures, or draw the one that is named."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # some figures come from live networks
+    require("matplotlib")
     import matplotlib
 
     matplotlib.use("Agg")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from adjoint_book._extras import MissingPackage, require
 from adjoint_lib.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Knobs:
         return _png(self.draw(**self.start))
 
     def live(self) -> ipywidgets.Widget:
-        """The controls above a picture that follows them."""
+        """The controls above a picture that follows them; they need ipywidgets."""
+        require("ipywidgets")
         import ipywidgets
 
         picture = ipywidgets.Image(value=self.still(), format="png", layout={"max_width": "100%"})
@@ -82,7 +84,7 @@ class Knobs:
         bundle = {"text/plain": repr(self), "image/png": self.still()}
         try:
             shown = self.live()._repr_mimebundle_()
-        except ImportError:  # without ipywidgets, the picture
+        except MissingPackage:  # without ipywidgets, the picture
             return bundle
         return {**bundle, LIVE: shown[LIVE]}
 

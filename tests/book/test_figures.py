@@ -17,8 +17,10 @@ from matplotlib.figure import Figure
 
 import adjoint_lib as al
 from adjoint_book import figures
+from adjoint_book._extras import EXTRAS
 from adjoint_book.figures._style import CYCLE, SMALL
 from adjoint_lib.cli.main import main
+from repository import project
 
 MODULES = [module.name for module in pkgutil.iter_modules(figures.__path__)]
 
@@ -142,6 +144,26 @@ def test_the_command_says_what_it_expected(tmp_path, monkeypatch, capsys, argume
     assert main(["figure", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_without_matplotlib_the_remedy_is_named(tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from adjoint_lib.cli.main import main; "
+        "assert main(['figure']) == 2; import adjoint_book as book; book.figures"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    said, _, raised = done.stderr.partition("Traceback")
+    for text in (said, raised.splitlines()[-1]):
+        assert "matplotlib" in text and "pip install 'adjoint-lib[plots]'" in text
+    assert "MissingPackage" in raised
+
+
+@pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
+def test_the_remedy_installs_what_is_missing(package, extra):
+    installed = project()["optional-dependencies"][extra]
+    assert any(requirement.startswith(package) for requirement in installed)
 
 
 def test_listing_the_figures_does_not_wait_for_tensorflow(tmp_path):

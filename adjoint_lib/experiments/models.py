@@ -21,13 +21,13 @@ up to and including ``fc`` is the same in both.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from adjoint_lib._registry import did_you_mean
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.weights import load_weights, provenance
@@ -333,9 +333,10 @@ def _with_weights(model: keras.Model, name: str, weights: str | Path | None) -> 
 
 def _known(name: str) -> str:
     if name not in MODELS:
-        near = difflib.get_close_matches(str(name).lower().replace("_", "-"), MODELS, 1, cutoff=0.4)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"No model is called {name!r}; there are {', '.join(MODELS)}.{hint}")
+        raise InputError(
+            f"No model is called {name!r}; there are {', '.join(MODELS)}."
+            + did_you_mean(name, MODELS)
+        )
     return name
 
 

@@ -12,7 +12,6 @@ ADJOINT_DATA, else a download (from ADJOINT_MIRROR, if that is set). Whatever th
 read are the official binary files, and every byte of them is checked against a digest.
 """
 
-import difflib
 import io
 import os
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from adjoint_lib._files import exclusive
+from adjoint_lib._registry import did_you_mean
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.data.checked import KnownFile, part_of, problem, read
@@ -218,6 +218,7 @@ def _remedy(dataset: DataSet, folder: Path) -> str:
 def _choose(choices: dict, key: str, what: str):
     if isinstance(key, str) and key in choices:
         return choices[key]
-    near = difflib.get_close_matches(str(key).lower(), choices, n=1, cutoff=0.3)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"{what}: expected one of {', '.join(map(repr, choices))}, got {key!r}.{hint}")
+    raise InputError(
+        f"{what}: expected one of {', '.join(map(repr, choices))}, got {key!r}."
+        + did_you_mean(key, choices)
+    )

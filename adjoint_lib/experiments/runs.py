@@ -75,7 +75,7 @@ def run(
         images: (N, *input_shape).
         folder: of the run; None keeps nothing.
         compute: what computes the shards; by default `here`, otherwise see `cluster`.
-        shard: images in each, a multiple of `plan.together`; by default `shard_size(plan)`.
+        shard: images in each, a multiple of `plan.batch_size`; by default `shard_size(plan)`.
         progress: show a progress bar with the time left, and messages.
 
     The report is the same to the bit whatever `compute` and `shard`, on machines alike with the
@@ -84,9 +84,9 @@ def run(
     digest = images_digest(images)
     images = plan.net.check_images(images).numpy()
     shard = shard or shard_size(plan)
-    if shard < 1 or shard % plan.together:
+    if shard < 1 or shard % plan.batch_size:
         raise InputError(
-            f"expected shards of a multiple of {plan.together} images, so many as go through the "
+            f"expected shards of a multiple of {plan.batch_size} images, so many as go through the "
             f"network at once, got {shard}."
         )
     facts = _facts(plan, len(images), digest, shard)
@@ -112,7 +112,7 @@ def shard_size(plan: Plan) -> int:
     """Images in a shard that takes at most a few minutes, by what is done to each."""
     if plan.method == "tangent":
         return 512
-    return 128 if plan.pulls else 8
+    return 128 if plan.takes_batches else 8
 
 
 def default_folder(plan: Plan, images: np.ndarray) -> Path:
@@ -166,7 +166,7 @@ def _facts(plan: Plan, count: int, digest: str, shard: int) -> dict[str, Any]:
         "images": count,
         "images_sha256": digest,
         "shard": shard,
-        "together": plan.together,
+        "together": plan.batch_size,
         "max_bytes": plan.max_bytes,
         "threads": machine.threads(),
         **{f"version of {name}": versions[name] for name in DECIDING},

@@ -56,7 +56,7 @@ def test_the_division_changes_no_bit_of_a_real_network(options):
     images = al.data.sample("cifar10")[0][:36]
     plan = Plan.of(net, **options)
     expected = al.verify(net, images, progress=False, **options)
-    for shard in (plan.together, 2 * plan.together):
+    for shard in (plan.batch_size, 2 * plan.batch_size):
         assert run(plan=plan, images=images, shard=shard).report == expected
 
 
@@ -64,7 +64,7 @@ def test_shards_begin_where_batches_do():
     with pytest.raises(al.InputError, match="a multiple of 16 images"):
         run(plan=Plan.of(NET, method="tangent"), shard=24)
     for plan in (PLAN, Plan.of(NET, mode="RM0"), Plan.of(NET, method="tangent")):
-        assert runs.shard_size(plan) % plan.together == 0
+        assert runs.shard_size(plan) % plan.batch_size == 0
 
 
 # ---- taken up again
@@ -154,7 +154,7 @@ def test_a_folder_of_another_run_is_refused_and_left_as_it_is(key, tmp_path):
 def test_a_run_of_other_batches_is_refused(tmp_path, monkeypatch):
     """Images that go through the network together round otherwise than alone."""
     run(tmp_path)
-    monkeypatch.setattr(Plan, "together", 2)
+    monkeypatch.setattr(Plan, "batch_size", 2)
     with pytest.raises(al.InputError, match="together 1 there, 2 now"):
         run(tmp_path)
 

@@ -1,8 +1,8 @@
 """Teaching from the book: what its chapters say of themselves, courses made of them, and marking.
 
-chapters = course.chapters()                     # number, title, minutes, needs, exercises
-course.way_to(chapters, [6])                     # what has to be read for chapter 6, in order
-course.mark({"check_versions": 162})             # what the checks say of a sheet of answers
+chapters = book.course.chapters()          # number, title, minutes, needs, exercises
+book.course.way_to(chapters, [6])          # what has to be read for chapter 6, in order
+book.course.mark({"check_versions": 162})  # what the checks say of a sheet of answers
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ VERDICTS = {"Correct": "right", "Not yet": "wrong", "not answered yet": "missing
 class Chapter:
     """What the notebook of a chapter says in its overview, and what exercises it has.
 
-    number: of the chapter, as in the name of its file.
-    file: the name of the notebook, without its ending.
-    title: its first heading.
-    minutes: to read and try it, without its exercises.
-    needs: the numbers of the chapters that it names under "You need".
-    exercises: the name of the check, by the title of the exercise.
+    Attributes:
+        number: the number of the chapter, as in the name of its file.
+        file: the name of the notebook, without its ending.
+        title: the first heading of the notebook.
+        minutes: how long it takes to read and try the chapter, without its exercises.
+        needs: the numbers of the chapters that it names under "You need".
+        exercises: the name of the check, by the title of the exercise.
     """
 
     number: int
@@ -62,7 +63,12 @@ def chapters(folder: str | Path | None = None) -> Table:
 
 
 def way_to(chapters: Sequence[Chapter], goals: Iterable[int]) -> list[int]:
-    """The numbers of all chapters to be read for those in `goals`, these included, in order."""
+    """The numbers of all chapters to be read for those in `goals`, these included, in order.
+
+    Args:
+        chapters: the chapters to choose from, as the function `chapters` gives them.
+        goals: the numbers of the chapters that are to be understood.
+    """
     by_number = {chapter.number: chapter for chapter in chapters}
     found: set[int] = set()
     waiting = list(goals)
@@ -80,7 +86,7 @@ def sessions(
     """A course as a table: for each session its chapters, and the minutes they take.
 
     Args:
-        chapters: as `chapters` gives them.
+        chapters: the chapters to choose from, as the function `chapters` gives them.
         plan: the numbers of the chapters of each session, by its name.
         per_exercise: minutes for one exercise.
     """

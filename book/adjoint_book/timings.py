@@ -26,7 +26,11 @@ def stored() -> dict:
 
 
 def compared(results: dict | None = None) -> Table:
-    """Seconds and peak memory of each contender, for each network, the quickest first."""
+    """Seconds and peak memory of each contender, for each network, the quickest first.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
+    """
     results = results or stored()
     rows = []
     for network, entry in _measured(results):
@@ -39,7 +43,11 @@ def compared(results: dict | None = None) -> Table:
 
 
 def work(results: dict | None = None) -> Table:
-    """What the library convolves, how fast, and how fast the machine convolves at best."""
+    """What the library convolves, how fast, and how fast the machine convolves at best.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
+    """
     results = results or stored()
     rows = []
     for network, entry in _measured(results):
@@ -58,7 +66,11 @@ def work(results: dict | None = None) -> Table:
 
 
 def profile(results: dict | None = None) -> Table:
-    """Where the time of a pass of the library goes: the share of each kind of operation."""
+    """Where the time of a pass of the library goes: the share of each kind of operation.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
+    """
     rows, header = [], ["network"]
     for network, entry in _measured(results or stored()):
         shares = entry["profile"]["shares"]
@@ -71,6 +83,9 @@ def parts(results: dict | None = None) -> Table:
     """How long the library takes for one unit, and for all units of one layer in each mode.
 
     First, to compare with, a forward and a backward pass of the Keras model, for one image.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
     """
     results = results or stored()
     one, modes = results["one_unit"], results["modes"]
@@ -85,7 +100,12 @@ def parts(results: dict | None = None) -> Table:
 
 
 def ahead(network: str, results: dict | None = None) -> float:
-    """How many times as long the quicker of JAX and PyTorch takes."""
+    """How many times as long as the library the quicker of JAX and PyTorch takes.
+
+    Args:
+        network: one of `NETWORKS`.
+        results: what `make bench` writes; by default the results that come with the library.
+    """
     seconds = (results or stored())[network]["seconds"]
     return min(seconds["jax"], seconds["pytorch"]) / seconds["adjoint_lib"]
 

@@ -1,6 +1,6 @@
 """Figures with knobs: live in a notebook, a still picture everywhere else.
 
-    al.widgets.turn(al.figures.linear_regions, k=[0.5, 1, 2])
+    book.widgets.turn(book.figures.linear_regions, k=[0.5, 1, 2])
 
 The result shows itself in two ways at once. A notebook with a running kernel and ipywidgets takes
 the controls; a page, or a notebook without them, takes the picture drawn with the starting values.

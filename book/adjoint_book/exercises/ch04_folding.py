@@ -36,7 +36,10 @@ def check_fold_by_hand(answer: Any) -> None:
 
 @exercise
 def check_fold_chain(answer: Any) -> None:
-    """The one bias left of: bias 4, batch normalisation as above, multiplier 3, bias 0.25."""
+    """The one bias left of: bias 4, batch normalisation, multiplier 3, bias 0.25.
+
+    The batch normalisation has gamma 2, beta -1, mean 3 and variance + epsilon 16.
+    """
     scale = GAMMA / DEVIATION
     normalised = BETA + scale * (4.0 - MEAN)
     compare(

@@ -45,10 +45,15 @@ def compare(
 ) -> None:
     """Compare a number or an array with the truth, and print the outcome.
 
-    correct: what is worth noticing, printed after "Correct: ".
-    hints: wrong answers worth a word of their own, as (value, what to think about), tried in order.
-    hint: what to think about for any other wrong answer.
-    rtol, atol: how far from the truth an answer may be, relative to its largest entry and absolute.
+    Args:
+        answer: what the reader found; None or `...` is no answer yet.
+        truth: what it should be: a number, a word, a truth value or an array.
+        correct: what is worth noticing, printed after "Correct: ".
+        hints: wrong answers worth a word of their own, as (value, what to think about), tried in
+            order.
+        hint: what to think about for any other wrong answer.
+        rtol, atol: how far from the truth an answer may be, relative to its largest entry and
+            absolute.
     """
     if unanswered(answer):
         return
@@ -82,6 +87,15 @@ def compare_function(
     """Call a reader's function on each tuple of arguments in `inputs`, and compare with `truth`.
 
     Arrays are handed over as copies, so that a function that writes into them spoils nothing.
+
+    Args:
+        answer: the reader's function; None or `...` is no answer yet.
+        truth: a function that is right.
+        inputs: the arguments of each call.
+        correct: what is worth noticing, printed after "Correct: ".
+        hint: what to think about if the function is wrong.
+        rtol, atol: how far from the truth a result may be, relative to its largest entry and
+            absolute.
     """
     if unanswered(answer):
         return

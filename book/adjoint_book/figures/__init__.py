@@ -1,7 +1,7 @@
-"""Every figure of the book, drawn by a call: `al.figures.one_neuron()`.
+"""Every figure of the book, drawn by a call: `book.figures.one_neuron()`.
 
 `names()` lists them, `save(name, path)` draws one to a file, as `python -m adjoint_lib figure NAME`
-does. A new one is a function in a module of this package, under the decorator `figure`; its module
+does. A new one is a function in the module of its chapter, under the decorator `figure`; a module
 imports TensorFlow, and what needs it, inside the functions, so that listing the names is quick.
 """
 
@@ -34,7 +34,15 @@ def use_style() -> None:
 
 
 def save(name: str, path: str | Path) -> Path:
-    """Draw the figure `name` to a file; its ending, .svg, .png or .pdf, is the format."""
+    """Draw the figure `name` to a file, and return the path of the file.
+
+    Args:
+        name: one of `names()`; dashes and underscores are the same.
+        path: a file in an existing folder; its ending, .svg, .png or .pdf, is the format.
+
+    Raises:
+        InputError: there is no such figure, format or folder.
+    """
     path = Path(path)
     if path.suffix.lstrip(".") not in FORMATS:
         raise InputError(

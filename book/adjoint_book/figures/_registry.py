@@ -24,6 +24,9 @@ def figure(name: str) -> Callable[[Draw], Draw]:
     so that the name alone draws it, and the first line of its docstring says what is to be seen.
     The figure is drawn in the book's style, and handed over rather than shown: as the last line of
     a cell it appears once.
+
+    Args:
+        name: the name of the figure, its words joined by dashes.
     """
 
     def register(draw: Draw) -> Draw:

@@ -40,7 +40,9 @@ def two_ways() -> Figure:
 def representer(image: np.ndarray | None = None, h: np.ndarray | None = None) -> Figure:
     """A functional as an image: the image, the representer h, and their product.
 
-    image, h: (32, 32, 3); by default a horse, and middle against surroundings.
+    Args:
+        image: (32, 32, 3); by default a horse.
+        h: (32, 32, 3); by default the middle against its surroundings.
     """
     image = _horse() if image is None else image
     h = _centre_against_surroundings() if h is None else h

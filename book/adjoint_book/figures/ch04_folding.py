@@ -50,7 +50,9 @@ def normalisation_line(
     """Batch normalisation of one channel: four numbers, but only a line with slope and intercept.
 
     Args:
-        deviation: sqrt(variance + epsilon).
+        gamma, beta: the learned scale and shift.
+        mean: the stored mean.
+        deviation: sqrt(variance + epsilon), of the stored variance.
     """
     slope = gamma / deviation
     intercept = beta - slope * mean

@@ -87,7 +87,7 @@ def _pair(values: np.ndarray) -> str:
 
 
 def _pattern(x: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
-    """The same as one integer for each point."""
+    """Which of the five units are open at [x; scale x_b], as one integer for each point."""
     return (_open(x, scale) << np.arange(5)).sum(-1)
 
 

@@ -90,7 +90,10 @@ def paper_augmentation(
 ) -> Figure:
     """An image after each step of the paper's augmentation, in its order.
 
-    Every argument is the uniform number in [0, 1) that the step turns into its own.
+    Args:
+        flip, saturation, contrast, brightness: uniform numbers in [0, 1), which each of these steps
+            turns into its own.
+        row, column: uniform numbers in [0, 1), which the crop turns into the corner of its window.
     """
     drawing, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.9))
     steps = paper_steps(_sample(), (flip, saturation, contrast, brightness, row, column))

@@ -131,7 +131,12 @@ def orthogonal_step(rounds: Sequence[Sequence[float]] | None = None) -> Figure:
 def starved_gradient(
     scores: Sequence[float] = (1.2, -0.4, 0.3, -1.1, 0.8, -0.7), label: int = 1
 ) -> Figure:
-    """What the loss tells each score, with and without a ReLU after the last layer."""
+    """What the loss tells each score, with and without a ReLU after the last layer.
+
+    Args:
+        scores: one for each class, before the ReLU.
+        label: the right class.
+    """
     scores = np.asarray(scores, float)
     free = _softmax(scores) - np.eye(len(scores))[label]
     starved = (_softmax(np.maximum(scores, 0)) - np.eye(len(scores))[label]) * (scores > 0)

@@ -38,8 +38,8 @@ def feature_maps(
 
     Args:
         net, image: an equivalent network and its input; by default VGG7 and a sample image.
-        layer: a convolution of it.
-        channels: so many maps, spread over the layer's channels; each has its own scale of colours
+        layer: a convolution of the network.
+        channels: how many maps, spread over the layer's channels; each has its own scale of colours
             in the first two rows, and all have the same in the third.
     """
     from adjoint_lib.verification.verify import reconstruct, unit_roundoff
@@ -78,7 +78,13 @@ def map_parts(
     layer: str = "conv1",
     channel: int = 9,
 ) -> Figure:
-    """One feature map, and the parts of it that come from the image and from the biases."""
+    """One feature map, and the parts of it that come from the image and from the biases.
+
+    Args:
+        net, image: an equivalent network and its input; by default VGG7 and a sample image.
+        layer: a convolution of the network.
+        channel: which of its maps.
+    """
     if net is None or image is None:
         net, (image, *_) = network()
     c = net.value(image)[layer][0].numpy()[..., channel]

@@ -175,7 +175,7 @@ def two_cancellations(
 
     Args:
         inside: A / sum |v_i H_i| of every unit, by layer.
-        final: sum |v_i H_i| / |c|, likewise.
+        final: sum |v_i H_i| / |c| of every unit, by layer.
     """
     if inside is None or final is None:
         inside, final = _example_cancellations()
@@ -287,6 +287,7 @@ def reconstruct(net: EquivalentNet, image: np.ndarray) -> Reconstructed:
 
 @functools.cache
 def example() -> Reconstructed:
+    """Every unit of VGG7 on the first sample image; computed once."""
     net, images = network()
     return reconstruct(net, images[0])
 

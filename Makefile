@@ -26,7 +26,7 @@ NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Settings: PYTHON=python3.x (3.10 or later, now $(PYTHON)), VENV=folder (now $(VENV)),"
+	@echo "Settings: PYTHON=python3.x (3.10 to 3.13, now $(PYTHON)), VENV=folder (now $(VENV)),"
 	@echo "CONSTRAINTS=file with exact versions, or nothing for the latest (now $(CONSTRAINTS))."
 
 book: $(DEV_READY)  ## build the book, executing every notebook, into _build/html
@@ -73,10 +73,13 @@ distclean: clean  ## also remove the virtual environment
 # Making the environment clears it, so whatever was installed by another Python goes with it.
 $(VENV_MADE):
 	@$(PYTHON) -c '' || { echo "Python was not found as '$(PYTHON)'." \
-		"Install Python 3.10 or later, or name it: make PYTHON=python3.x"; exit 1; }
+		"Install Python 3.10 to 3.13, or name it: make PYTHON=python3.x"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
-		"Python 3.10 or later is needed, but '$(PYTHON)' is Python $(VERSION)." \
+		"Python 3.10 to 3.13 is needed, but '$(PYTHON)' is Python $(VERSION)." \
 		"Name a later one: make PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 14))' || { echo \
+		"Python 3.10 to 3.13 is needed, but '$(PYTHON)' is Python $(VERSION)," \
+		"for which there is no TensorFlow yet. Name an earlier one: make PYTHON=python3.13"; exit 1; }
 	@echo "Making $(VENV) with Python $(VERSION)."
 	@$(PYTHON) -m venv --clear $(VENV) || { echo "Python's venv module did not work." \
 		"On Debian and Ubuntu, install the package python3-venv."; exit 1; }

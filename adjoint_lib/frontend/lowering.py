@@ -1,7 +1,7 @@
 """Lowering: a Keras model, any wiring, written as a graph of primitives over the image and x_b.
 
 `lower(model)` walks a built functional or Sequential model and the models nested in it. Nothing is
-computed; a layer that is not supported raises `UnsupportedLayer` (see `support`).
+computed; a layer that is not supported raises `UnsupportedLayer` (see `refusals`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import keras
 
 from adjoint_lib.core.graph import IMAGE, Graph
-from adjoint_lib.frontend.layer_rules import Call, Ref
+from adjoint_lib.frontend._keras_graph import calls, count_of_calls, functional, made_by
 from adjoint_lib.frontend.refusals import (
     check_call,
     check_model,
     check_readable,
     check_softmax,
-    functional,
-    handler_for,
     is_softmax,
+    rule_for,
 )
+from adjoint_lib.frontend.rules.call import Call, Ref
 
 
 def lower(model: keras.Model) -> tuple[Graph, list[int]]:
@@ -31,25 +31,19 @@ def lower(model: keras.Model) -> tuple[Graph, list[int]]:
     """
     check_model(model)
     for operation, name in _operations(functional(model), prefix=""):
-        handler_for(operation, name)
+        rule_for(operation, name)
     dropped = _final_softmaxes(functional(model))
     writer = _Writer(dropped)
     image = writer.graph.image(tuple(model.inputs[0].shape[1:]))
     assert image == IMAGE
     writer.graph.outputs = writer.run(functional(model), [image], prefix="")
-    ends = [t._keras_history.operation for t in functional(model).outputs]
+    ends = [made_by(t) for t in functional(model).outputs]
     return writer.graph, [i for i, operation in enumerate(ends) if operation in dropped]
-
-
-def _nodes(model: keras.Model) -> Iterator:
-    """The calls of a functional model, each after those it depends on."""
-    for depth in sorted(model._nodes_by_depth, reverse=True):
-        yield from (node for node in model._nodes_by_depth[depth] if not node.is_input)
 
 
 def _operations(model: keras.Model, prefix: str) -> Iterator[tuple[keras.Operation, str]]:
     """Every operation, with its name, of a model and of the models nested in it."""
-    for node in _nodes(model):
+    for node in calls(model):
         operation, name = node.operation, prefix + node.operation.name
         if isinstance(operation, keras.Model):
             check_readable(operation, name)
@@ -60,11 +54,11 @@ def _operations(model: keras.Model, prefix: str) -> Iterator[tuple[keras.Operati
 
 def _final_softmaxes(model: keras.Model) -> set[keras.Operation]:
     """Layers that end the network with a softmax which nothing else reads; warns of each."""
-    read = {id(t) for node in _nodes(model) for t in node.input_tensors}
+    read = {id(t) for node in calls(model) for t in node.input_tensors}
     found = set()
     for tensor in model.outputs:
-        operation = tensor._keras_history.operation
-        if is_softmax(operation) and id(tensor) not in read and len(operation._inbound_nodes) == 1:
+        operation = made_by(tensor)
+        if is_softmax(operation) and id(tensor) not in read and count_of_calls(operation) == 1:
             found.add(operation)
             warnings.warn(
                 f"the final softmax of '{operation.name}' is dropped: the equivalent network gives "
@@ -85,7 +79,7 @@ class _Writer:
     def run(self, model: keras.Model, inputs: list[int], prefix: str) -> list[int]:
         """Write one use of `model` on these nodes; returns the nodes of its outputs."""
         where = {id(t): n for t, n in zip(model.inputs, inputs, strict=True)}
-        for node in _nodes(model):
+        for node in calls(model):
             found = [where[id(t)] for t in node.input_tensors]
             for tensor, number in zip(node.outputs, self.write(node, found, prefix), strict=True):
                 where[id(tensor)] = number
@@ -104,9 +98,7 @@ class _Writer:
         places = {id(t): Ref(i) for i, t in enumerate(node.input_tensors)}
         given = (*node.arguments.args, *node.arguments.kwargs.values())
         args = tuple(places.get(id(a), a) for a in given)
-        return [
-            handler_for(operation, name)(Call(self.graph, operation, name, inputs, args, drops))
-        ]
+        return [rule_for(operation, name)(Call(self.graph, operation, name, inputs, args, drops))]
 
     def unique(self, name: str) -> str:
         """A layer used again is named 'name#2', 'name#3', ...: each use has its own bias slice."""

@@ -6,13 +6,15 @@ to be exact is refused, before anything is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import keras
 
 from adjoint_lib.errors import InputError, UnsupportedLayer
+from adjoint_lib.frontend._keras_graph import is_graph, is_keras_operator
 from adjoint_lib.frontend.activations import PIECEWISE
-from adjoint_lib.frontend.layer_rules import HANDLERS, OPERATORS, Call, activation_name
+from adjoint_lib.frontend.rules.activating import activation_name
+from adjoint_lib.frontend.rules.call import OPERATORS, RULES, Rule
 
 SMOOTH = "it is not piecewise linear, so no hypersurface reconstructs its units exactly"
 STATISTIC = "it divides by a statistic of its own input, which is not piecewise linear"
@@ -54,7 +56,7 @@ def check_model(model: keras.Model) -> None:
 
 def check_readable(model: keras.Model, name: str) -> None:
     """Refuse a subclass of keras.Model whose wiring is Python code."""
-    if not hasattr(functional(model), "_nodes_by_depth"):
+    if not is_graph(model):
         raise UnsupportedLayer(
             f"model '{name}' ({type(model).__name__}) is a subclass of keras.Model with a call of "
             "its own, which cannot be read as a graph. Expected a Sequential or functional model."
@@ -87,17 +89,17 @@ def check_precision(layer: keras.layers.Layer) -> None:
         )
 
 
-def handler_for(operation: keras.Operation, name: str) -> Callable[[Call], int]:
+def rule_for(operation: keras.Operation, name: str) -> Rule:
     """The function that writes this layer down, or the error that says why there is none."""
     kind = type(operation)
-    if kind in HANDLERS:
+    if kind in RULES:
         check_data_format(operation, name)
         check_activation(operation, name)
-        return HANDLERS[kind]
-    if kind.__name__ in OPERATORS and kind.__module__.startswith("keras.src.ops"):
+        return RULES[kind]
+    if kind.__name__ in OPERATORS and is_keras_operator(operation):
         return OPERATORS[kind.__name__]
     reason = REASONS.get(kind.__name__, "its exact equivalent is not known")
-    supported = ", ".join(sorted(known.__name__ for known in HANDLERS))
+    supported = ", ".join(sorted(known.__name__ for known in RULES))
     raise UnsupportedLayer(
         f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY} Supported: "
         f"{supported}."
@@ -147,12 +149,7 @@ def is_softmax(operation: keras.Operation) -> bool:
     if type(operation) is keras.layers.Softmax:
         return True
     found = getattr(operation, "activation", None)
-    return type(operation) in HANDLERS and activation_name(found) == "softmax"
-
-
-def functional(model: keras.Model) -> keras.Model:
-    """The functional model behind a Sequential one; any other model itself."""
-    return getattr(model, "_functional", None) or model
+    return type(operation) in RULES and activation_name(found) == "softmax"
 
 
 def layers_with_weights(model: keras.Model) -> Iterator[keras.layers.Layer]:

@@ -429,9 +429,9 @@ def test_tables_are_readable():
 
 
 def test_every_supported_layer_is_a_keras_layer_or_ours():
-    from adjoint_lib.frontend.layer_rules import HANDLERS
+    from adjoint_lib.frontend.rules.call import RULES
 
-    for kind in HANDLERS:
+    for kind in RULES:
         assert issubclass(kind, keras.layers.Layer)
 
 

@@ -52,7 +52,7 @@ from adjoint_lib.core import windows
 from adjoint_lib.core.equivalent_net import K
 from adjoint_lib.core.error_bounds import absolute, rounding_scale
 from adjoint_lib.frontend import layers
-from adjoint_lib.frontend.layer_rules import HANDLERS
+from adjoint_lib.frontend.rules.call import RULES
 from architectures import KINDS, Builder, Options, Plan, build, plans
 
 L = keras.layers
@@ -91,7 +91,7 @@ def test_every_supported_layer_is_drawn():
             KINDS[kind](builder, x, Options(rng.integers(0, 60, 20)))
         drawn |= {type(layer) for layer, _ in builder.reusable}
         drawn |= {getattr(L, name.capitalize(), None) for name in builder.used}
-    assert set(HANDLERS) - drawn <= {L.Softmax}  # that one ends a model
+    assert set(RULES) - drawn <= {L.Softmax}  # that one ends a model
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def check_condition(answer: tuple[float, float] | None) -> None:
 def check_smallest_value(answer: float | None) -> None:
     """Above which |c| / A the bound rules out a miss of 1 %, for conv5 of VGG7 in float32."""
     import adjoint_lib as al
-    from adjoint_lib.verification.verify import bound
+    from adjoint_lib.core.error_bounds import bound
 
     net = al.equivalent(al.models.vgg7())
     gamma = bound(net, net.layer("conv5"), "hypersurface") * U32

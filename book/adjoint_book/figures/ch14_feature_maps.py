@@ -42,7 +42,8 @@ def feature_maps(
         channels: how many maps, spread over the layer's channels; each has its own scale of colours
             in the first two rows, and all have the same in the third.
     """
-    from adjoint_lib.verification.verify import reconstruct, unit_roundoff
+    from adjoint_lib.core.error_bounds import unit_roundoff
+    from adjoint_lib.verification.verify import reconstruct
 
     if net is None or image is None:
         net, (image, *_) = network()

@@ -274,7 +274,7 @@ def _weighed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def reconstruct(net: EquivalentNet, image: np.ndarray) -> Reconstructed:
     """Every unit of every layer, from its own hypersurface."""
-    from adjoint_lib.verification.verify import bound, rounding_scale
+    from adjoint_lib.core.error_bounds import bound, rounding_scale
     from adjoint_lib.verification.verify import reconstruct as reconstructed
 
     return Reconstructed(

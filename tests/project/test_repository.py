@@ -1,11 +1,13 @@
 """The files around the library agree with each other and with what they promise."""
 
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, metadata
+from inspect import ismodule
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import adjoint_lib as al
 from repository import ROOT, project, text, tracked_texts, version
 
 # ---- the README
@@ -227,6 +230,20 @@ def commands(job: dict) -> list[str]:
 def writers(jobs: dict) -> set[str]:
     """The jobs that may write anything."""
     return {name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()}
+
+
+def test_the_page_of_the_library_lists_modules_that_exist_public_ones_first():
+    parts = re.split(r"^## (\w+)$", text("book/api.md"), flags=re.M)[1:]
+    assert parts[::2] == ["Public", "Internal", "Errors"]
+    listed = [re.findall(r"automodule:: (\S+)", part) for part in parts[1::2]]
+    modules = [name for part in listed for name in part]
+    assert len(modules) >= 20 and len(set(modules)) == len(modules)
+    for name in modules:
+        importlib.import_module(name)
+    # What `al.` gives comes from the first part, or from the last.
+    homes = {getattr(al, name).__module__ for name in al.__all__ if callable(getattr(al, name))}
+    spaces = {getattr(al, name).__name__ for name in al.__all__ if ismodule(getattr(al, name))}
+    assert homes | spaces <= {*listed[0], *listed[2]}
 
 
 def test_the_continuous_integration_runs_the_same_commands():

@@ -34,7 +34,7 @@ def tiny_model(seed: int = 3) -> keras.Model:
 
 
 def start(*arguments, folder: Path) -> subprocess.Popen:
-    """`python -m adjoint_lib`, in a group of its own and with only the embedded images."""
+    """Start `python -m adjoint_lib` in its own process group, with the embedded images only."""
     environment = {**os.environ, "ADJOINT_CACHE": str(folder / "no-cache")}
     environment.pop("ADJOINT_DATA", None)
     return subprocess.Popen(
@@ -49,7 +49,7 @@ def start(*arguments, folder: Path) -> subprocess.Popen:
 
 
 def wait_for(happened: Callable[[], bool], process: subprocess.Popen, seconds: float = 300) -> None:
-    """Until something has happened; an error if the process ends before, or takes too long."""
+    """Wait until something has happened; fail if the process ends before, or takes too long."""
     deadline = time.monotonic() + seconds
     while not happened():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -63,7 +63,7 @@ def shards(folder: Path) -> list[Path]:
 
 
 def report_of(process: subprocess.Popen) -> dict:
-    """What the process, started with --json, printed; it must end well."""
+    """The report that a process started with --json prints; the process must end without error."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return json.loads(out)

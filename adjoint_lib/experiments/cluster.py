@@ -46,7 +46,7 @@ GOES_ON = "Finished shards are kept: the same command goes on."
 
 
 def require() -> None:
-    """An error with the remedy if Dask is not installed."""
+    """Raise an error with the remedy if Dask is not installed."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:
@@ -93,7 +93,7 @@ def on_scheduler(model: keras.Model, address: str) -> Compute:
 
 
 def _require_scheduler(address: str) -> None:
-    """An error with the remedy if no scheduler answers.
+    """Raise an error with the remedy if no scheduler answers.
 
     Asked before there is a client: one that cannot connect stays half made, and hangs the next one
     if Python happens to collect it while that starts. In a thread, since a notebook runs a loop of
@@ -178,12 +178,17 @@ def shard_on_worker(
     threads: int,
     images: np.ndarray,
 ) -> dict[str, Any]:
-    """What `runs.measured` gives, computed from a packed model.
+    """Verify the images of one shard in a worker, with a model that came as bytes.
 
     Args:
+        model: content of a ``.keras`` file.
         digest: that the equivalent network must have.
         settings: of the plan.
         threads: that TensorFlow is to use, so that sums are rounded as in every other process.
+        images: of the shard.
+
+    Returns:
+        What `runs.measured` gives.
     """
     from adjoint_lib.experiments import machine, runs
     from adjoint_lib.verification.verify import Plan

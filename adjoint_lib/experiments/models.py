@@ -55,13 +55,15 @@ def vgg7(
     with padding "same" that does not count towards the average: 32 -> 16 -> 8. The last activation,
     ``relu6``, is the seventh ReLU and not the clipped function of that name.
 
-    classes: outputs; by default what ``weights`` was trained for, or 10.
-    weights: None for a fresh initialisation from ``seed`` (He normal; batch normalisation at the
-        identity), "cifar10" or "cifar100" for the trained ones that come with the library, or the
-        path of an ``.npz`` file written by ``adjoint_lib.experiments.weights.save_weights``.
-    final_activation: False leaves off the activation after ``fc``, as training needs; True, the
-        network of the paper, is for everything else.
-    seed: of the initialisation; equal seeds give equal weights (in the same dtype).
+    Args:
+        classes: outputs; by default what ``weights`` was trained for, or 10.
+        weights: None for a fresh initialisation from ``seed`` (He normal; batch normalisation at
+            the identity), "cifar10" or "cifar100" for the trained ones that come with the library,
+            or the path of a file written by ``adjoint_lib.experiments.weights.save_weights``.
+        final_activation: False leaves off the activation after ``fc``, as training needs; True,
+            the network of the paper, is for everything else.
+        seed: of the initialisation; equal seeds give equal weights (in the same dtype).
+        name: of the Keras model.
     """
     classes = _classes(classes, weights)
     inputs = x = _image()
@@ -181,9 +183,14 @@ def build(name: str, **options) -> keras.Model:
 def normalise(images):
     """(images - mean) / std per colour channel: what ResNet20-Fixup takes as its input.
 
-    images: floats in [0, 1], shape (..., 32, 32, 3) or any with the three colours last; an array or
-    a tensor. Shape and dtype are kept. The numbers are the paper's; it calls the second three
-    "variance", but they are used as standard deviations (and CIFAR-10's own are nearer to 0.25).
+    The numbers are the paper's; it calls the second three "variance", but they are used as standard
+    deviations (and CIFAR-10's own are nearer to 0.25).
+
+    Args:
+        images: floats in [0, 1], an array or a tensor of shape (..., 3), such as (N, 32, 32, 3).
+
+    Returns:
+        The same kind, shape and dtype.
     """
     dtype = keras.backend.standardize_dtype(images.dtype)
     if images.shape[-1] != 3 or not keras.backend.is_float_dtype(dtype):
@@ -219,7 +226,7 @@ def trained(name: str) -> dict[str, dict]:
 
 
 def randomise(model: keras.Model, seed: int = 0) -> keras.Model:
-    """Gives every weight of any Keras model a random value, in place, and returns the model.
+    """Give every weight of any Keras model a random value, in place, and return the model.
 
     For showing and testing exactness without training: no weight is left at 0 or 1, where a mistake
     could hide. Kernels are He normal; batch normalisation gets scales of either sign with

@@ -41,9 +41,18 @@ def load(
     dtype: str = "float32",
     weights_rounded: str | None = None,
 ) -> Result:
-    """The stored result of this run; a DataError with the remedy where there is none.
+    """Load the stored result of a run.
 
-    The arguments are those of `verify`: `mode` None stands for a run over all layers.
+    Args:
+        model: a name in `models.MODELS`.
+        dataset: "cifar10" or "cifar100".
+        method: "hypersurface" or "tangent".
+        mode: of every layer, such as "RM2"; None for a run over all layers.
+        dtype: of the computation.
+        weights_rounded: the format that the weights were rounded to, if any.
+
+    Raises:
+        DataError: with the command that computes it, if it is not stored.
     """
     file = name(model, dataset, method, mode, dtype, weights_rounded)
     try:
@@ -76,7 +85,10 @@ def name(
     dtype: str = "float32",
     weights_rounded: str | None = None,
 ) -> str:
-    """The file of a run: ``vgg7-cifar10-hypersurface-RM2.json``; what is ordinary is not named."""
+    """The name of a run's file, such as ``vgg7-cifar10-hypersurface-RM2.json``.
+
+    The arguments are those of `load`; float32 and unrounded weights are not part of the name.
+    """
     parts = [model, dataset, method, mode, None if dtype == "float32" else dtype, weights_rounded]
     return "-".join(part for part in parts if part) + ".json"
 
@@ -113,7 +125,14 @@ def materialised(model: str, dataset: str) -> dict[str, Result]:
 
 
 def every_layer(model: str, dataset: str) -> dict[str, LayerReport]:
-    """The same, of each layer in the paper's table; a DataError where one is not stored."""
+    """The reports through each unit's own hypersurface, of every layer in the paper's table.
+
+    Returns:
+        Reports by layer, in the order of the table.
+
+    Raises:
+        DataError: if the result of a layer is not stored.
+    """
     modes = [load(model, dataset, "hypersurface", mode) for mode in ("RM2", "RM0")]
     found = {name: layer for result in modes for name, layer in result.report.layers.items()}
     return {name: found[name] for name in paper.percentages(model, dataset)}

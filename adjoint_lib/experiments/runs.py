@@ -71,15 +71,20 @@ def run(
 ) -> Outcome:
     """Verify all images, or go on with a run that was stopped.
 
+    The report is the same to the bit whatever `compute` and `shard`, on machines alike with the
+    same `machine.threads()`.
+
     Args:
+        plan: what to do with each image.
         images: (N, *input_shape).
         folder: of the run; None keeps nothing.
         compute: what computes the shards; by default `here`, otherwise see `cluster`.
         shard: images in each, a multiple of `plan.batch_size`; by default `shard_size(plan)`.
         progress: show a progress bar with the time left, and messages.
 
-    The report is the same to the bit whatever `compute` and `shard`, on machines alike with the
-    same `machine.threads()`.
+    Raises:
+        InputError: for a folder that holds another run, or shards that batches do not fill.
+        DataError: if a file of the run cannot be written.
     """
     digest = images_digest(images)
     images = plan.net.check_images(images).numpy()
@@ -131,7 +136,16 @@ def images_digest(images: np.ndarray) -> str:
 
 
 def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
-    """Compute the shards in this process; `step` is told of each batch that is done."""
+    """Compute the shards in this process, one after the other.
+
+    Args:
+        plan: what to do with each image.
+        pieces: the shards.
+        step: called after each batch with its number of images.
+
+    Yields:
+        The first image of each shard, with what `measured` gives for it.
+    """
     for first, images in pieces:
         yield first, measured(plan, images, step)
 
@@ -139,7 +153,16 @@ def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
 def measured(
     plan: Plan, images: np.ndarray, step: Callable[[int], Any] = lambda images: None
 ) -> dict[str, Any]:
-    """The report of a shard and what it took, in plain numbers and lists."""
+    """Verify the images of one shard.
+
+    Args:
+        plan: what to do with each image.
+        images: of the shard.
+        step: called after each batch with its number of images.
+
+    Returns:
+        The report and what it took, in plain numbers and lists.
+    """
     started = time.perf_counter()
     report = plan.empty()
     for part in plan.reports(images):

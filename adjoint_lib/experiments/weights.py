@@ -1,4 +1,4 @@
-"""Model weights as plain arrays: one ``.npz`` file, and a ``.json`` beside it saying whence.
+"""Model weights as plain arrays in an ``.npz`` file, with a ``.json`` beside it on their origin.
 
 The arrays are keyed by layer and variable (``conv0/kernel``, ``bn0/gamma``, ...), so a file can be
 read without Keras and outlives its versions. The ``.json`` holds at least ``sha256``, the digest of
@@ -20,11 +20,18 @@ from adjoint_lib.errors import DataError, InputError
 
 
 def save_weights(model: keras.Model, path: str | Path, provenance: dict | None = None) -> str:
-    """Writes every weight of ``model`` to ``path`` and returns the file's sha256.
+    """Write every weight of a model to a file.
 
-    With ``provenance`` (anything JSON can hold: recipe, accuracy, seed, ...), also writes it, with
-    ``sha256`` added, to the ``.json`` file beside. Equal weights give equal bytes. Each file
-    appears whole or not at all.
+    Equal weights give equal bytes. Each file appears whole or not at all.
+
+    Args:
+        model: a built Keras model.
+        path: of the ``.npz`` file.
+        provenance: anything JSON can hold (recipe, accuracy, seed, ...), to be written, with
+            ``sha256`` added, to the ``.json`` file beside; None writes no such file.
+
+    Returns:
+        The sha256 of the ``.npz`` file.
     """
     path = _npz(path)
     arrays = {key: _array(variable) for key, variable in _variables(model).items()}
@@ -39,11 +46,19 @@ def save_weights(model: keras.Model, path: str | Path, provenance: dict | None =
 
 
 def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None) -> None:
-    """Sets every weight of ``model`` from the file at ``path``.
+    """Set every weight of a model from a file.
 
-    ``sha256``: the digest the file must have; checked before anything in it is read. The file must
-    hold exactly the model's arrays, in the model's shapes; otherwise an error lists what differs
-    and the model is left as it was. Values are cast to the model's own dtype.
+    The file must hold exactly the model's arrays, in the model's shapes; otherwise an error lists
+    what differs and the model is left as it was. Values are cast to the model's own dtype.
+
+    Args:
+        model: a built Keras model.
+        path: of the ``.npz`` file.
+        sha256: the digest the file must have, checked before anything in it is read; None for any.
+
+    Raises:
+        DataError: if the file is missing, unreadable or has another digest.
+        InputError: if its arrays do not fit the model.
     """
     path = _npz(path)
     if not path.is_file():

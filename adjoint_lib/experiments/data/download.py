@@ -15,19 +15,30 @@ from adjoint_lib.experiments.data.checked import CHUNK, KnownFile, part_of, prob
 
 TIMEOUT = 20.0  # seconds of silence, in connecting or amid the body, that end an attempt
 ATTEMPTS = 20  # in all: a connection that drops now and then is worth going on with
-BARREN_ATTEMPTS = 3  # in a row that bring the file no further: the server is out of reach
-BACKOFF = 1.0  # seconds before the next attempt; doubled after each barren one
+STALLED_ATTEMPTS = 3  # in a row that bring the file no further: the server is out of reach
+BACKOFF = 1.0  # seconds before the next attempt; doubled after each that brought nothing
 _TRANSIENT_STATUS = {408, 425, 429, 500, 502, 503, 504}
 
 
 def download(url: str, target: Path, known: KnownFile, progress: bool = True) -> Path:
-    """Make `target` hold exactly the file `known`, fetched from `url`; return `target`.
+    """Make `target` hold exactly the file `known`.
 
-    Bytes are gathered in `<target>.part`, which survives failures and Ctrl-C and is taken up again
-    by the next call; it takes the target's name only once length and digest are right. A finished
-    `.part` with a wrong digest is removed. If it had begun in an earlier call, the blame may lie
-    there: the file is then fetched once more from its first byte before giving up. One caller at a
-    time per target.
+    Bytes are gathered in `<target>.part`, which survives failures and Ctrl-C and with which the
+    next call goes on; it takes the target's name only once length and digest are right. A finished
+    `.part` with a wrong digest is removed. If an earlier call had begun it, its bytes may be the
+    wrong ones: the file is then fetched once more from its first byte before giving up.
+
+    Args:
+        url: to fetch it from.
+        target: for one caller at a time.
+        known: the length and digest that the file must have.
+        progress: show a progress bar.
+
+    Returns:
+        `target`.
+
+    Raises:
+        DataError: if the server does not deliver this file.
     """
     if target.exists() and problem(target, known) is None:
         return target
@@ -54,20 +65,20 @@ class _Transient(Exception):
 def _fill(part: Path, url: str, known: KnownFile, progress: bool) -> None:
     """Bring `part` to its full length in a bounded number of requests, each going on at its end."""
     reasons: list[str] = []
-    barren = 0
+    stalled = 0
     with tqdm(
         total=known.size, desc=known.name, unit="B", unit_scale=True, disable=not progress
     ) as bar:
-        while len(reasons) < ATTEMPTS and barren < BARREN_ATTEMPTS:
+        while len(reasons) < ATTEMPTS and stalled < STALLED_ATTEMPTS:
             if reasons:
-                time.sleep(BACKOFF * 2**barren)
+                time.sleep(BACKOFF * 2**stalled)
             had = _length(part)
             try:
                 _receive(part, url, known, bar)
                 return
             except _Transient as error:
                 reasons.append(str(error))
-                barren = 0 if _length(part) > had else barren + 1
+                stalled = 0 if _length(part) > had else stalled + 1
     have = _length(part)
     if not have:
         part.unlink(missing_ok=True)

@@ -31,10 +31,20 @@ CLASS_NAMES = {name: dataset.classes for name, dataset in DATASETS.items()}
 
 
 def load(name: str, split: str = "test") -> tuple[np.ndarray, np.ndarray]:
-    """Return all images and labels of a split ("train" or "test") of "cifar10" or "cifar100".
+    """Return all images and labels of a split.
 
     What is not on this machine yet is fetched first, see `fetch`. Files are checked in full on
-    every call; a damaged one raises DataError.
+    every call.
+
+    Args:
+        name: "cifar10" or "cifar100".
+        split: "train" or "test".
+
+    Returns:
+        Images, float32 in [0, 1] of shape (N, 32, 32, 3), and labels, int64 of shape (N,).
+
+    Raises:
+        DataError: if a file is damaged, or cannot be fetched.
     """
     dataset = _choose(DATASETS, name, "data set")
     files = _choose(dataset.splits, split, "split")
@@ -65,11 +75,18 @@ def sample(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fetch(name: str, progress: bool = True) -> Path:
-    """Make sure that all files of a data set are here and sound; return the folder they are in.
+    """Make sure that all files of a data set are here and sound.
 
     Missing or damaged files of the cache are replaced. Those in ADJOINT_DATA are the user's: they
     are never written to, and a damaged one raises DataError. Several processes may call this at
     the same time; one works, the others wait.
+
+    Args:
+        name: "cifar10" or "cifar100".
+        progress: show progress bars.
+
+    Returns:
+        The folder that holds the files.
     """
     dataset = _choose(DATASETS, name, "data set")
     folder = _folder_holding(dataset, dataset.files)

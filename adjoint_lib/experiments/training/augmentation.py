@@ -71,7 +71,7 @@ def paper(images: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 
 
 def saturate(images: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
-    """Multiplies the saturation of HSV by ``factor``, (B, 1, 1, 1), up to saturation 1.
+    """Multiply the saturation of HSV by ``factor``, (B, 1, 1, 1), up to saturation 1.
 
     Hue and value stay. Since value is the largest channel and saturation the relative distance of
     the smallest from it, this stretches every channel's distance from the largest one.

@@ -26,7 +26,14 @@ def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> N
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
-    """The arrays and notes last saved at ``path``; None if nothing was saved there."""
+    """Read a checkpoint.
+
+    Returns:
+        The arrays and notes last saved at ``path``; None if nothing was saved there.
+
+    Raises:
+        DataError: if the file is damaged.
+    """
     if not path.exists():
         return None
     try:

@@ -44,8 +44,8 @@ class Accuracy:
 class Scorer:
     """``scorer(images)``: the outputs of ``model``, called ``name`` in ``models.MODELS``.
 
-    For the scores before the final activation, by which classes are told apart, build the model
-    with ``final_activation=False``. Weights may change between two calls.
+    The scores before the final activation decide the class: to get those, build the model with
+    ``final_activation=False``. Weights may change between two calls.
     """
 
     def __init__(self, model: keras.Model, name: str):
@@ -67,7 +67,17 @@ class Scorer:
 def equivalent_scores(
     net: EquivalentNet, name: str, images: np.ndarray, progress: bool = False
 ) -> np.ndarray:
-    """As ``Scorer``, for the equivalent network of a model: float32 (N, classes)."""
+    """The outputs of the equivalent network of a model.
+
+    Args:
+        net: the equivalent network.
+        name: of the model in ``models.MODELS``.
+        images: float32 in [0, 1] of shape (N, 32, 32, 3).
+        progress: show a progress bar.
+
+    Returns:
+        float32 of shape (N, classes).
+    """
     starts = range(0, len(images), BATCH)
     bar = tqdm(starts, desc=f"{name}: equivalent network", unit="batch", disable=not progress)
     return np.concatenate([net(models.preprocess(name, images[i : i + BATCH])) for i in bar])
@@ -87,8 +97,11 @@ def accuracy(outputs: np.ndarray, labels: np.ndarray) -> Accuracy:
 class Disagreement:
     """An image for which two sets of scores choose different classes.
 
-    margin: by how much the first set prefers its class to the other's, relative to its largest
-    absolute score.
+    Attributes:
+        index: of the image.
+        classes: that the first and the second set choose.
+        margin: by how much the first set prefers its class to the other's, relative to its largest
+            absolute score.
     """
 
     index: int

@@ -26,24 +26,27 @@ _NORM_MOMENTUM = 0.99  # of every batch normalisation in `models`
 class Recipe:
     """Everything that decides, with a seed, what a training run does.
 
-    name: "fast" or "paper".
-    epochs: passes over the training images.
-    batch: images per step; an incomplete last batch is left out (images are shuffled each epoch).
-    rates: learning rates as (epoch, rate) knots, by increasing epoch.
-    linear: True joins the knots by straight lines; False holds each rate until the next knot.
-    momentum: of gradient descent, in Nesterov's form; 0 is plain gradient descent.
-    l1, l2: the loss gets l1 * sum |w| + l2/2 * sum w^2 over all kernels (of conv and dense layers,
-        never biases, multipliers or batch normalisation).
-    augmentation: a name in ``augmentation.AUGMENTATIONS``.
-    sizes: resolution of the training images as (first epoch, pixels a side); all of these networks
-        end in global pooling, so the same weights serve any size.
-    kernel_rate: None: kernels are learned as all else. A number: those of convolutions by steps of
-        ``orthogonal.Muon``, at so many times the learning rate.
-    kernel_decay: of those kernels. None: each is held at a fixed norm, for networks with batch
-        normalisation. A number: l1 and l2 leave them out; each step takes this number times the
-        learning rate, as a share, off them.
-    validate_every: epochs between two looks at the validation images; the last epoch always has
-        one.
+    Attributes:
+        name: "fast" or "paper".
+        epochs: passes over the training images.
+        batch: images per step; an incomplete last batch is left out (images are shuffled each
+            epoch).
+        rates: learning rates as (epoch, rate) knots, by increasing epoch.
+        linear: True joins the knots by straight lines; False holds each rate until the next knot.
+        momentum: of gradient descent, in Nesterov's form; 0 is plain gradient descent.
+        l1: the loss gets l1 * sum |w| over all kernels (of conv and dense layers, never biases,
+            multipliers or batch normalisation).
+        l2: the loss gets l2/2 * sum w^2 over all kernels.
+        augmentation: a name in ``augmentation.AUGMENTATIONS``.
+        sizes: resolution of the training images as (first epoch, pixels a side); all of these
+            networks end in global pooling, so the same weights serve any size.
+        kernel_rate: None learns the kernels of convolutions like all other weights; a number learns
+            them by steps of ``orthogonal.Muon``, at this multiple of the learning rate.
+        kernel_decay: of the kernels that are learned by such steps. None holds each at a fixed
+            norm, for networks with batch normalisation. With a number, l1 and l2 leave them out,
+            and each step shrinks them by the share of this number times the learning rate.
+        validate_every: epochs between two looks at the validation images; the last epoch always
+            has one.
     """
 
     name: str
@@ -76,7 +79,7 @@ class Recipe:
         return (epoch + 1) % self.validate_every == 0 or epoch + 1 == self.epochs
 
     def stretched(self, epochs: int) -> Recipe:
-        """The same recipe over another number of epochs, every knot moved in proportion.
+        """This recipe over another number of epochs, every knot moved in proportion.
 
         Sizes change with a whole epoch, and early enough that the last one is as large as before.
         """
@@ -119,11 +122,13 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
     """What each ingredient of the fast recipe is worth: runs with it and without it.
 
     The images of all seeds count together; what the recipe gains over a variant on the validation
-    images is told for each seed, in percentage points. Training images have a column if every run
+    images is given for each seed, in percentage points. Training images have a column if every run
     has counted them.
 
-    dataset, epochs: of the runs of VGG7 that come with the library.
-    path: of another result of ``python -m benchmarks.ingredients``.
+    Args:
+        dataset: of the runs of VGG7 that come with the library.
+        epochs: of these runs.
+        path: of another result of ``python -m benchmarks.ingredients``, in their place.
     """
     path = path or resources.path(f"results/ingredients-vgg7-{dataset}-{epochs}.json")
     variants: dict[str, list[dict]] = {}

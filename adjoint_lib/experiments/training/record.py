@@ -24,8 +24,15 @@ def training_record(
 ) -> dict:
     """All that is needed to make the weights again, and what they are worth.
 
-    settings, progress: as in a checkpoint's notes; training, validation: indices of the images;
-    accuracies: of the selected weights, in inference mode on unchanged images, by split.
+    Args:
+        settings: of the run, as in a checkpoint's notes.
+        progress: of the run, as in a checkpoint's notes.
+        training: indices of the training images.
+        validation: indices of the validation images.
+        accuracies: of the selected weights, in inference mode on unchanged images, by split.
+
+    Returns:
+        What `json.dumps` can write.
     """
     log = progress["log"]
     steps = [row["input_share"] for row in log]
@@ -67,7 +74,7 @@ def training_record(
 
 
 def command(settings: dict) -> str:
-    """What starts, or continues, the run with these settings."""
+    """The command that starts, or continues, the run with these settings."""
     recipe, seed = settings["recipe"], settings["seed"]
     model, dataset, name, epochs = (
         settings["model"],

@@ -60,26 +60,35 @@ def train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool = True,
 ) -> Path:
-    """Train a network, or go on with its training; returns the path of the trained weights.
+    """Train a network, or go on with its training.
 
     The weights are those with the best validation accuracy. The test images are looked at once,
     when the run has ended, and decide nothing. Several GPUs, where there are any, share each batch.
 
-    model, dataset: names in ``models.MODELS`` and ``data.CLASS_NAMES``.
-    recipe: "fast", "paper" or a ``Recipe`` of your own.
-    seed: decides initialisation, split, order and augmentation.
-    folder: of the run; by default ``runs/<model>-<dataset>-<recipe>-<seed>``.
-    epochs: stretch or shrink the recipe to so many.
-    sample: train on the few embedded images, to try things out; there is no test then.
-    checkpoint_seconds: the longest time that a killed run loses.
-    progress: show a progress bar, and a line for each validation.
-
     How equal the results of equal arguments are: the batches, their order and their augmentation
-    are the same to the bit. On one machine's CPU so are the weights, whether the run was broken or
-    not; other machines, core counts or versions of TensorFlow round sums differently. On GPUs,
+    are the same to the bit. On one machine's CPU so are the weights, whether the run was stopped
+    or not; other machines, core counts or versions of TensorFlow round sums differently. On GPUs,
     TensorFlow's deterministic operations are switched on for the whole process, for the same end.
 
-    Ctrl-C (or SIGTERM) ends the step, saves, and then acts as ever.
+    Ctrl-C (or SIGTERM) lets the present step end, saves the run, and then stops the process.
+
+    Args:
+        model: a name in ``models.MODELS``.
+        dataset: a name in ``data.CLASS_NAMES``.
+        recipe: "fast", "paper" or a ``Recipe`` of your own.
+        seed: decides initialisation, split, order and augmentation.
+        folder: of the run; by default ``runs/<model>-<dataset>-<recipe>-<seed>``.
+        epochs: stretches or shrinks the recipe to this number of epochs.
+        sample: train on the few embedded images, to try things out; there is no test then.
+        checkpoint_seconds: the longest time that a killed run loses.
+        progress: show a progress bar, and a line for each validation.
+
+    Returns:
+        The path of the trained weights.
+
+    Raises:
+        InputError: for a wrong argument, or a folder that holds another run.
+        DivergedError: if the loss is no longer a finite number.
     """
     for what, name, names in (
         ("model", model, models.MODELS),
@@ -123,7 +132,7 @@ class Batch(NamedTuple):
     images: np.ndarray  # uint8 (B, 32, 32, 3)
     labels: np.ndarray  # int64 (B,)
     numbers: np.ndarray  # float32 (B, numbers): random, for the augmentation
-    rate: float  # of learning
+    rate: float  # the learning rate
 
 
 def batches(
@@ -135,9 +144,21 @@ def batches(
     epoch: int,
     first: int = 0,
 ) -> Iterator[Batch]:
-    """The batches of one epoch over the images with the indices ``chosen``, from step ``first`` on.
+    """The batches of one epoch.
 
     Each image is in at most one batch; those that would not fill a last one are left out.
+
+    Args:
+        images: uint8 (N, 32, 32, 3).
+        labels: int64 (N,).
+        chosen: indices of the images to train on.
+        recipe: gives the batch size, the augmentation and the learning rates.
+        seed: decides the order and, with the epoch, the random numbers of the augmentation.
+        epoch: counted from 0.
+        first: the step to begin with.
+
+    Yields:
+        The batches of the steps from ``first`` on.
     """
     order = np.random.default_rng([seed, _ORDER, epoch]).permutation(len(chosen))
     numbers = draw(AUGMENTATIONS[recipe.augmentation], seed, epoch, len(chosen))
@@ -151,20 +172,46 @@ def batches(
 
 @dataclass
 class Progress:
-    """How far a run has come. ``log`` has a record for each epoch that has ended."""
+    """How far a run has come.
+
+    Attributes:
+        epoch: the present one, counted from 0.
+        step: the next one of the present epoch.
+        loss_sum: over the steps of the present epoch.
+        correct: images classified rightly in the present epoch.
+        input_seconds: spent on the images of the present epoch before they go into the network.
+        step_seconds: spent on the steps of the present epoch, `input_seconds` included.
+        seconds: of the whole run.
+        cpu_seconds: of the whole run, over all cores.
+        sessions: processes that have worked on the run.
+        best_epoch: the one with the best validation accuracy so far.
+        best_accuracy: on the validation images.
+        log: a record for each epoch that has ended.
+    """
 
     epoch: int = 0
     step: int = 0
-    loss_sum: float = 0.0  # this and the next three: of the present epoch
+    loss_sum: float = 0.0
     correct: int = 0
     input_seconds: float = 0.0
     step_seconds: float = 0.0
-    seconds: float = 0.0  # of the whole run, as is the next
+    seconds: float = 0.0
     cpu_seconds: float = 0.0
-    sittings: int = 0
+    sessions: int = 0
     best_epoch: int | None = None
     best_accuracy: float = -1.0
     log: list[dict] = field(default_factory=list)
+
+    def stored(self) -> dict:
+        """What checkpoints and records hold; there, sessions are called "sittings"."""
+        renamed = {"sessions": "sittings"}
+        return {renamed.get(key, key): value for key, value in asdict(self).items()}
+
+    @classmethod
+    def restored(cls, stored: dict) -> Progress:
+        """Make a `Progress` from a dictionary that `stored` gave."""
+        renamed = {"sittings": "sessions"}
+        return cls(**{renamed.get(key, key): value for key, value in stored.items()})
 
 
 class _Run:
@@ -199,13 +246,13 @@ class _Run:
             self.folder.require_same(notes["settings"], self.settings)
             self.learner.set_state(_part(arrays, "learner/"))
             self.best = _part(arrays, "best/")
-            self.progress = Progress(**notes["progress"])
-        self.progress.sittings += 1
+            self.progress = Progress.restored(notes["progress"])
+        self.progress.sessions += 1
 
     def save(self) -> None:
         arrays = {f"learner/{key}": value for key, value in self.learner.state().items()}
         arrays |= {f"best/{key}": value for key, value in self.best.items()}
-        notes = {"settings": self.settings, "progress": asdict(self.progress)}
+        notes = {"settings": self.settings, "progress": self.progress.stored()}
         with self.folder.saving(CHECKPOINT):
             save_checkpoint(self.folder.path / CHECKPOINT, arrays, notes)
         self.folder.write(LOG, _csv(self.progress.log).encode())
@@ -318,7 +365,7 @@ class _Run:
         if not self.settings["sample"]:
             found["test"] = self.learner.accuracy(*data.load(self.settings["dataset"], "test"))
         record = training_record(
-            self.settings, asdict(self.progress), self.training, self.validation, found
+            self.settings, self.progress.stored(), self.training, self.validation, found
         )
         with self.folder.saving(self.weights.name):
             save_weights(self.learner.model, self.weights, record)
@@ -332,9 +379,12 @@ def _training_images(dataset: str, sample: bool) -> tuple[np.ndarray, np.ndarray
 
 @contextmanager
 def _postponed_signals() -> Iterator[list[int]]:
-    """Collects Ctrl-C and SIGTERM in a list, and lets them act when the ``with`` block is left.
+    """Collect Ctrl-C and SIGTERM in a list, and let them act when the ``with`` block is left.
 
-    A second Ctrl-C acts at once. Signals that are ignored (as under nohup) still are.
+    A second Ctrl-C acts at once. Signals that the process ignores, as under nohup, stay ignored.
+
+    Yields:
+        The numbers of the signals that have come.
     """
     caught: list[int] = []
     before = {}

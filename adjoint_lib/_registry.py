@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -59,9 +60,9 @@ class Registry(Mapping[Key, Value]):
 
     def _all(self) -> dict[Key, Value]:
         if self._package is not None:
-            name, self._package = self._package, None
-            for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
-                importlib.import_module(f"{name}.{module.name}")
+            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
+                importlib.import_module(f"{self._package}.{module.name}")
+            self._package = None  # once all are in: an import that failed is tried again
         return self._found
 
 
@@ -74,6 +75,9 @@ def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.4) -> str
 
 
 def _same_definition(one: object, other: object) -> bool:
-    """Whether both are the same function, maybe of a module that was imported again."""
-    names = ("__module__", "__qualname__")
-    return all(getattr(one, n, None) == getattr(other, n, one) for n in names)
+    """Whether both are one function, maybe of a module that was imported again."""
+    one, other = inspect.unwrap(one), inspect.unwrap(other)  # type: ignore[arg-type]
+    if not inspect.isfunction(one) or not inspect.isfunction(other):
+        return False
+    places = [(f.__module__, f.__qualname__, f.__code__.co_firstlineno) for f in (one, other)]
+    return places[0] == places[1]

@@ -14,9 +14,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ _END = object()
 class _Workers(threading.local):
     """The threads that work for this one: its own, so that none waits for one that waits for it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(MAX_STREAMS)
 
 
@@ -49,7 +49,7 @@ def interleave(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
         return
     pool = _workers.pool
 
-    def turn(stream: Iterator[Item]):
+    def turn(stream: Iterator[Item]) -> tuple[Iterator[Item], Future[Any]]:
         return stream, pool.submit(next, stream, _END)
 
     turns = deque(map(turn, first))
@@ -67,7 +67,7 @@ def interleave(streams: Iterable[Iterator[Item]]) -> Iterator[Item]:
         wait([promised for _, promised in turns])
 
 
-def run_in_thread(function: Callable[..., Result], *arguments) -> Result:
+def run_in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
     """Compute function(*arguments) in another thread while this one waits.
 
     Ctrl-C then interrupts the waiting, not the work: the work is finished first, and

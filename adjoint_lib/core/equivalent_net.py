@@ -67,7 +67,7 @@ class EquivalentNet(Network):
         _expect_shape("dx_b", dx_b, (rows, self.x_b.size))
         if images_in not in (1, rows):
             raise InputError(f"expected one direction for each of {images_in} images, got {rows}.")
-        pushed = dict(frozen.push(frozen.along(dx, dx_b), [layer.number for layer in self.layers]))
+        pushed = frozen.tangents(dx, dx_b, [layer.number for layer in self.layers])
         return {layer.name: pushed[layer.number] for layer in self.layers}
 
     def adjoint(
@@ -138,11 +138,10 @@ class EquivalentNet(Network):
             max_bytes: the largest result that one index may ask for.
         """
         found = self.layer(layer)
-        mode = mode_of(found, mode)
         single = np.ndim(image) == len(self.input_shape)
-        return Hypersurface(self.freeze(image, k), found, mode, single, max_bytes)
+        return Hypersurface(self.freeze(image, k), found, mode_of(found, mode), single, max_bytes)
 
-    def dimensions(self) -> Table:
+    def dimensions(self) -> Table[list[str]]:
         """The shape of H for every layer in every mode that fits: the paper's dimension tables."""
         rows = [
             [

@@ -37,8 +37,8 @@ def unit_roundoff(dtype: str | tf.DType) -> float:
 def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndarray]:
     """A of every unit of these layers, in float64: by name, (P, *layer.shape) for P images."""
     unsigned = absolute(frozen)
-    starts = unsigned.along(*(tf.abs(part) for part in unsigned.v))
-    pushed = dict(unsigned.push(starts, [layer.number for layer in layers]))
+    dx, dx_b = (tf.abs(part) for part in unsigned.v)
+    pushed = unsigned.tangents(dx, dx_b, [layer.number for layer in layers])
     return {layer.name: pushed[layer.number].numpy() for layer in layers}
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adjoint_lib.core.graph import Graph, Node, Source
+from adjoint_lib.core.graph import Graph, Node
 from adjoint_lib.core.primitives import Kernel, Scale
 
 
@@ -52,7 +52,7 @@ def fold(graph: Graph) -> Graph:
 def _emit(graph: Graph, node: Node, private: set[int]) -> int:
     """Append `node`, or change what is before it to the same effect; returns where its value is."""
     if isinstance(node.primitive, Scale) and node.inputs[0] in private:
-        return _emit_scale(graph, node, private)
+        return _emit_scale(graph, node, node.primitive, private)
     graph.nodes.append(node)
     last = len(graph.nodes) - 1
     if graph.bias_of(last) is not None and node.inputs[0] in private:
@@ -60,10 +60,10 @@ def _emit(graph: Graph, node: Node, private: set[int]) -> int:
     return last
 
 
-def _emit_scale(graph: Graph, node: Node, private: set[int]) -> int:
+def _emit_scale(graph: Graph, node: Node, scale: Scale, private: set[int]) -> int:
     """Append a scale whose input nobody else reads."""
     before = node.inputs[0]
-    factor = node.primitive.factor
+    factor = scale.factor
     earlier = graph.nodes[before]
     if isinstance(earlier.primitive, Kernel) and _is_per_channel(factor):
         graph.nodes[before] = replace(
@@ -77,22 +77,21 @@ def _emit_scale(graph: Graph, node: Node, private: set[int]) -> int:
     bias = graph.bias_of(before)
     if bias is not None:
         h = _emit(graph, replace(node, inputs=earlier.inputs[:1]), private)
-        return graph.bias(bias.name, h, bias.source.values * factor, bias.source.origin)
+        return graph.bias(bias.name, h, bias.bias.values * factor, bias.bias.origin)
     graph.nodes.append(node)
     return len(graph.nodes) - 1
 
 
 def _merge_biases(graph: Graph, last: int) -> int:
     """(h + b1) + b2, just appended, as h + (b1 + b2); anything else stays."""
-    second, before = graph.bias_of(last), graph.nodes[last].inputs[0]
-    first = graph.bias_of(before)
-    if first is None:
+    before = graph.nodes[last].inputs[0]
+    first, second = graph.bias_of(before), graph.bias_of(last)
+    if first is None or second is None:
         return last
-    source: Source = second.source
     name = f"{first.name}+{second.name}"
-    origin = f"{first.source.origin}; {source.origin}"
+    origin = f"{first.bias.origin}; {second.bias.origin}"
     h = graph.nodes[before].inputs[0]
-    return graph.bias(name, h, first.source.values + source.values, origin)
+    return graph.bias(name, h, first.bias.values + second.bias.values, origin)
 
 
 def _is_per_channel(factor: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -30,8 +30,10 @@ from adjoint_lib.core.windows import Patch
 
 SMALL = 16  # biases with fewer entries than this share a push with their neighbours
 
-Tangent = tf.Tensor | Patch | None  # (n, *shape); a window of it; or zero
-Start = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], and their unit directions
+Tangent: TypeAlias = "tf.Tensor | Patch | None"  # (n, *shape); a window of it; or zero
+Start: TypeAlias = tuple[
+    np.ndarray, dict[int, Tangent]
+]  # entries of [x; x_b], and their unit directions
 
 
 class Block(NamedTuple):
@@ -116,19 +118,31 @@ class Frozen:
             return None
         node = self.nodes[number]
         if all(isinstance(t, Patch) for t in known):
-            found = windows.push(node.primitive, self.patterns[number], inputs)
+            found = windows.push(node.operation, self.patterns[number], inputs)
             if found is not None:
                 return found.settled() if isinstance(found, Patch) else found
-        inputs = [t.dense() if isinstance(t, Patch) else t for t in inputs]
-        known = [t for t in inputs if t is not None]
-        if len(known) < len(inputs) and not isinstance(node.primitive, Sum):
-            rows = tf.shape(known[0])[0]
+        dense = [t.dense() if isinstance(t, Patch) else t for t in inputs]
+        if not isinstance(node.operation, Sum) and any(t is None for t in dense):
+            rows = tf.shape(next(t for t in dense if t is not None))[0]
             shapes = [self.nodes[i].shape for i in node.inputs]
-            inputs = [
-                tf.zeros((rows, *shape), known[0].dtype) if t is None else t
-                for t, shape in zip(inputs, shapes, strict=True)
+            dense = [
+                tf.zeros((rows, *shape), self.net.dtype) if t is None else t
+                for t, shape in zip(dense, shapes, strict=True)
             ]
-        return node.primitive.push(self.patterns[number], *inputs)
+        return node.operation.push(self.patterns[number], *dense)
+
+    def tangents(
+        self, dx: tf.Tensor, dx_b: tf.Tensor, wanted: Iterable[int]
+    ) -> dict[int, tf.Tensor]:
+        """J [dx; dx_b] at the `wanted` nodes, by number: (n, *shape).
+
+        Args:
+            dx: (n, *input_shape).
+            dx_b: (n, d_b).
+            wanted: node numbers.
+        """
+        pushed = dict(self.push(self.along(dx, dx_b), wanted))
+        return {n: t.dense() if isinstance(t, Patch) else t for n, t in pushed.items()}
 
     def pull(self, number: int, cotangent: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Adjoint reading: J* g from one node back to the input.

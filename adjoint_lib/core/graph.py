@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,13 @@ class Source:
     values: np.ndarray | None = None
 
 
+class Bias(NamedTuple):
+    """A part of x_b: where it comes from, and its values."""
+
+    origin: str
+    values: np.ndarray
+
+
 @dataclass(frozen=True)
 class Node:
     """A source, or a primitive applied to earlier nodes. `shape` is that of one row."""
@@ -36,9 +44,23 @@ class Node:
     source: Source | None = None
 
     @property
+    def operation(self) -> Primitive:
+        """The primitive of a node that is no source."""
+        if self.primitive is None:
+            raise AssertionError(f"node '{self.name}' is a source and computes nothing.")
+        return self.primitive
+
+    @property
     def is_bias(self) -> bool:
         """Whether it is a part of x_b."""
         return self.source is not None and self.source.values is not None
+
+    @property
+    def bias(self) -> Bias:
+        """The source of a node that is a part of x_b."""
+        if self.source is None or self.source.values is None:
+            raise AssertionError(f"node '{self.name}' is no part of x_b.")
+        return Bias(self.source.origin, self.source.values)
 
 
 @dataclass

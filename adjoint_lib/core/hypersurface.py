@@ -19,9 +19,11 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import DTypeLike
 
 from adjoint_lib.core._threads import interleave
 from adjoint_lib.core.frozen import Frozen
@@ -29,6 +31,8 @@ from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Conv
 from adjoint_lib.core.strategy import batch_rows, itemsize, prefers_pull
 from adjoint_lib.errors import InputError, TooLarge
+
+Index: TypeAlias = Any  # an int, a slice, an Ellipsis, or a tuple of these
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Hypersurface:
         """The size of the dense array; nothing is allocated."""
         return math.prod(self.shape) * itemsize(self.net.dtype)
 
-    def __getitem__(self, index) -> Units:
+    def __getitem__(self, index: Index) -> Units:
         images, axes, kept = self._select(index)
         count = len(images) * math.prod(len(a) for a in axes)
         self._check_budget(count)
@@ -123,7 +127,7 @@ class Hypersurface:
         rows = self._by_pull(self.frozen, units)
         return Units(self.net, rows, self.frozen.images.numpy(), (len(units),))
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         units = self[...]
         dense = np.moveaxis(units.H, -1, 0 if self.single else 1)
         return dense if dtype is None else dense.astype(dtype)
@@ -170,7 +174,7 @@ class Hypersurface:
             flat = np.ravel_multi_index((*units.T[: len(shape) - 1], out), shape)
             one_hot = tf.one_hot(flat, math.prod(shape), dtype=self.net.dtype)
             selector = tf.reshape(one_hot, (-1, *shape))
-        (g,) = frozen.nodes[self.layer.number].primitive.pull(None, selector)
+        (g,) = frozen.nodes[self.layer.number].operation.pull(None, selector)
         return g if self.mode.merge else g * self._only(units[:, -2], len(g.shape))
 
     def _only(self, channels: np.ndarray, rank: int) -> tf.Tensor:
@@ -191,7 +195,7 @@ class Hypersurface:
         """The chosen units' response to tangents of F(v): (n, *(len(a) for a in axes))."""
         if self.mode.merge:
             return self._respond(frozen, tangent, axes)
-        primitive = frozen.nodes[self.layer.number].primitive
+        primitive = frozen.nodes[self.layer.number].operation
         if isinstance(primitive, Conv) and primitive.groups == 1:
             return self._by_taps(primitive, tangent, axes)
         *places, channels, out = axes
@@ -202,24 +206,25 @@ class Hypersurface:
     def _by_taps(self, conv: Conv, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
         """Reads the response per in-channel by shifting and weighting, without a convolution."""
         *places, channels, out = axes
-        kernel, found = np.asarray(conv.kernel), 0
+        kernel = np.asarray(conv.kernel)
+        found = np.zeros((), kernel.dtype)
         for tap, read in conv.taps(tf.gather(tangent, channels, axis=-1)):
             if self.mode.pool:
                 read = tf.reduce_sum(read, axis=range(1, len(read.shape) - 1)).numpy()
             else:
-                read = read.numpy()[np.ix_(range(read.shape[0]), *places)]
+                read = read.numpy()[np.ix_(np.arange(read.shape[0]), *places)]
             found = found + read[..., None] * kernel[tap][np.ix_(channels, out)]
         return found
 
     def _respond(self, frozen: Frozen, tangent: tf.Tensor, axes: list[np.ndarray]) -> np.ndarray:
-        out = frozen.nodes[self.layer.number].primitive.push(None, tangent)
+        out = frozen.nodes[self.layer.number].operation.push(None, tangent)
         if self.mode.pool:
             out = tf.reduce_sum(out, axis=range(1, len(out.shape) - 1))
-        return out.numpy()[np.ix_(range(out.shape[0]), *axes)]
+        return out.numpy()[np.ix_(np.arange(out.shape[0]), *axes)]
 
     # -------------------------------------------------------------- indices and budget
 
-    def _select(self, index) -> tuple[list[int], list[np.ndarray], tuple[int, ...]]:
+    def _select(self, index: Index) -> tuple[list[int], list[np.ndarray], tuple[int, ...]]:
         """The chosen images, the chosen entries of each unit axis, and the shape of the result."""
         shape = self.mode.shape(self.layer)
         names = [f"axis {a}" for a in range(len(shape))]
@@ -299,7 +304,7 @@ class Units:
         return f"<Units: {what}; .image, .bias, .value, .contributions>"
 
 
-def _expand(index, shape: tuple[int, ...]) -> Iterator[int | slice]:
+def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
     """One int or slice for each axis; a missing one, or an Ellipsis, stands for whole axes."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if sum(part is Ellipsis for part in parts) > 1 or len(

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -104,11 +104,11 @@ class Network:
         self.input_shape: Shape = graph.nodes[IMAGE].shape
         self.nodes = [_cast(node, self.dtype) for node in graph.nodes]
         self.sources = _sources(graph)
-        values = [graph.nodes[s.node].source.values.reshape(-1) for s in self.sources]
+        values = [graph.nodes[s.node].bias.values.reshape(-1) for s in self.sources]
         self.x_b = np.concatenate(values) if values else np.zeros(0)
         self.layers = _layers(graph, self.sources)
         self._plans: dict[frozenset[int], Order] = {}
-        self._casts = {self.dtype: self}
+        self._casts: dict[tf.DType, Any] = {self.dtype: self}
 
     def astype(self: Net, dtype: str | tf.DType) -> Net:
         """The same network computing in another dtype (float32 or float64)."""
@@ -180,7 +180,7 @@ class Network:
         for node in self.graph.nodes:
             held = {} if node.primitive is None else node.primitive.held
             if node.is_bias:
-                held = {"values": node.source.values}
+                held = {"values": node.bias.values}
             kind = type(node.primitive).__name__
             sha.update(repr((node.name, node.shape, node.inputs, kind)).encode())
             for name, value in held.items():
@@ -219,7 +219,7 @@ def evaluate(
         node = nodes[number]
         inputs = [values[i] for i in node.inputs]
         source = node.primitive is None
-        values[number] = starts[number] if source else node.primitive.value(*inputs)
+        values[number] = starts[number] if source else node.operation.value(*inputs)
         yield number, inputs, values[number]
         for old in finished:
             del values[old]
@@ -239,12 +239,12 @@ def _cast(node: Node, dtype: tf.DType) -> Node:
     return replace(node, primitive=node.primitive.cast(dtype))
 
 
-def _sources(graph: Graph) -> Table:
+def _sources(graph: Graph) -> Table[BiasSource]:
     rows, start = [], 0
     for number, node in enumerate(graph.nodes):
         if node.is_bias:
-            stop = start + node.source.values.size
-            rows.append(BiasSource(node.name, node.source.origin, start, stop, node.shape, number))
+            stop = start + node.bias.values.size
+            rows.append(BiasSource(node.name, node.bias.origin, start, stop, node.shape, number))
             start = stop
     return Table(["name", "slice", "shape", "origin"], rows, _source_cells)
 
@@ -253,7 +253,7 @@ def _source_cells(s: BiasSource) -> list[str]:
     return [s.name, f"{s.start}:{s.stop}", str(s.shape), s.origin]
 
 
-def _layers(graph: Graph, sources: Sequence[BiasSource]) -> Table:
+def _layers(graph: Graph, sources: Sequence[BiasSource]) -> Table[Layer]:
     slices = {s.node: s.slice for s in sources}
     biases = {}
     for number, node in enumerate(graph.nodes):
@@ -269,12 +269,13 @@ def _layers(graph: Graph, sources: Sequence[BiasSource]) -> Table:
 
 def _layer(graph: Graph, number: int, bias: slice | None) -> Layer:
     node = graph.nodes[number]
-    reads = node.inputs[0]
+    primitive, reads = node.primitive, node.inputs[0]
+    assert isinstance(primitive, Kernel)  # as `_layers` has chosen
     return Layer(
         node.name,
-        KINDS[type(node.primitive)],
-        tuple(node.primitive.kernel.shape),
-        getattr(node.primitive, "strides", ()),
+        KINDS[type(primitive)],
+        tuple(primitive.kernel.shape),
+        getattr(primitive, "strides", ()),
         node.shape,
         graph.nodes[reads].shape[-1],
         bias,

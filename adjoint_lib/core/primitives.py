@@ -68,15 +68,16 @@ class Primitive:
         """All its fields by name: what tells it from another primitive of its kind."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def _map_parameters(self, function: Callable) -> Primitive:
+    def _map_parameters(self, function: Callable[[tf.Tensor], tf.Tensor]) -> Primitive:
         changed = {n: function(p) for n, p in self.held.items() if is_float_array(p)}
         return replace(self, **changed)
 
 
 def is_float_array(value: object) -> bool:
     """Whether `value` is a float array, scalar or tensor: a parameter, or part of a pattern."""
-    held = isinstance(value, (np.ndarray, np.generic, tf.Tensor))
-    return held and tf.as_dtype(value.dtype).is_floating
+    if isinstance(value, (np.ndarray, np.generic, tf.Tensor)):
+        return bool(tf.as_dtype(value.dtype).is_floating)
+    return False
 
 
 def map_pattern(function: Callable[[tf.Tensor], tf.Tensor], pattern: Pattern) -> Pattern:
@@ -105,17 +106,17 @@ class Kernel(Primitive):
 class Dense(Kernel):
     """Matrix product over the last axis; kernel (c_in, c_out)."""
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.tensordot(x, self.kernel, 1)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.tensordot(g, self.kernel, [[-1], [1]]),)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return int(self.kernel.shape[0])
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return int(self.kernel.shape[1])
 
 
@@ -129,13 +130,13 @@ class Conv(Kernel):
     groups: int
     input_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         if self.groups == 1:
             return self._convolve(x, self.kernel)
         pairs = zip(self._by_group(x), self._by_group(self.kernel), strict=True)
         return tf.concat([self._convolve(xs, kernel) for xs, kernel in pairs], -1)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         if self.groups == 1 and set(self.strides) == {1} and len(self.strides) == 2:
             return (tf.nn.conv2d(g, *self._turned),)
         kernel = spread(self.kernel, self.dilation)
@@ -176,23 +177,24 @@ class Conv(Kernel):
         for tap in np.ndindex(*self.kernel.shape[:-2]):
             pairs = zip(tap, steps, strict=True)
             read = [slice(t * rate, t * rate + length, step) for t, (rate, length, step) in pairs]
-            yield tap, x[(slice(None), *read)]
+            index = (slice(None), *read)
+            yield tap, x[index]
 
-    def _by_group(self, x):
+    def _by_group(self, x: tf.Tensor) -> list[tf.Tensor]:
         return tf.split(x, self.groups, axis=-1)
 
-    def _convolve(self, x, kernel):
+    def _convolve(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
         return tf.nn.convolution(x, kernel, self.strides, self.padding, dilations=self.dilation)
 
-    def _transpose(self, g, kernel):
+    def _transpose(self, g: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
         shape = (tf.shape(g)[0], *self.input_shape[:-1], kernel.shape[-2])
         return tf.nn.conv_transpose(g, kernel, shape, self.strides, self.padding)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return math.prod(self.kernel.shape[:-1])
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(self.kernel.shape[:-2]) * self.kernel.shape[-1] // self.groups
 
 
@@ -203,13 +205,13 @@ class DepthwiseConv(Kernel):
     strides: tuple[int, int]
     padding: str
     dilation: tuple[int, int]
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         kernel = spread(self.kernel, self.dilation)
         return tf.nn.depthwise_conv2d(x, kernel, (1, *self.strides, 1), self.padding)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         kernel = spread(self.kernel, self.dilation)
         shape = (tf.shape(g)[0], *self.input_shape)
         return (
@@ -218,15 +220,15 @@ class DepthwiseConv(Kernel):
             ),
         )
 
-    def scaled(self, factor):
+    def scaled(self, factor: np.ndarray) -> Kernel:
         factor = np.broadcast_to(factor, math.prod(self.kernel.shape[2:]))
         return replace(self, kernel=self.kernel * factor.reshape(self.kernel.shape[2:]))
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return math.prod(self.kernel.shape[:2])
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return self.roundings * self.kernel.shape[-1]
 
 
@@ -239,23 +241,23 @@ class ConvTranspose(Kernel):
     dilation: tuple[int, ...]
     output_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         kernel = spread(self.kernel, self.dilation)
         shape = (tf.shape(x)[0], *self.output_shape)
         return tf.nn.conv_transpose(x, kernel, shape, self.strides, self.padding)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         kernel = spread(self.kernel, self.dilation)
         return (tf.nn.convolution(g, kernel, self.strides, self.padding),)
 
-    def scaled(self, factor):
+    def scaled(self, factor: np.ndarray) -> Kernel:
         return replace(self, kernel=self.kernel * np.reshape(factor, (-1, 1)))
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return math.prod(self.kernel.shape) // self.kernel.shape[-2]
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(self.kernel.shape[:-1])
 
 
@@ -299,18 +301,18 @@ class Sum(Primitive):
     coefficients: tuple[float, ...]
     shapes: tuple[tuple[int, ...], ...]
 
-    def push(self, pattern, *xs):
+    def push(self, pattern: Pattern, *xs: tf.Tensor) -> tf.Tensor:
         terms = [times(c, x) for c, x in zip(self.coefficients, xs, strict=True) if x is not None]
         total = sum(terms[1:], terms[0])
         if tuple(total.shape[1:]) == self.output_shape:
             return total
         return tf.broadcast_to(total, (tf.shape(total)[0], *self.output_shape))
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         pairs = zip(self.coefficients, self.shapes, strict=True)
         return tuple(unbroadcast(times(c, g), shape) for c, shape in pairs)
 
-    def absolute(self):
+    def absolute(self) -> Primitive:
         return replace(self, coefficients=tuple(abs(c) for c in self.coefficients))
 
     @property
@@ -318,10 +320,10 @@ class Sum(Primitive):
         return tuple(np.broadcast_shapes(*self.shapes))
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return len(self.shapes)
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape) // min(math.prod(each) for each in self.shapes)
 
 
@@ -346,14 +348,14 @@ class Scale(Primitive):
 
     factor: np.ndarray | tf.Tensor
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return x * self.factor
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (g * self.factor,)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return 1
 
 
@@ -364,17 +366,17 @@ class AlongAxis(Primitive):
     matrix: np.ndarray | tf.Tensor
     axis: int
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return along_axis(x, self.matrix, self.axis)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (along_axis(g, tf.transpose(self.matrix), self.axis),)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return int(np.count_nonzero(np.asarray(self.matrix), axis=0).max())
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return int(np.count_nonzero(np.asarray(self.matrix), axis=1).max())
 
 
@@ -385,12 +387,12 @@ class AveragePool(Primitive):
     window: tuple[int, int]
     strides: tuple[int, int]
     padding: str
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.nn.avg_pool2d(x, self.window, self.strides, self.padding)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (
             tf.raw_ops.AvgPoolGrad(
                 orig_input_shape=(tf.shape(g)[0], *self.input_shape),
@@ -402,7 +404,7 @@ class AveragePool(Primitive):
         )
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return math.prod(self.window) + 1
 
 
@@ -413,10 +415,10 @@ class Mean(Primitive):
     axes: tuple[int, ...]
     input_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.reduce_mean(x, [a + 1 for a in self.axes])
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         kept = [1 if a in self.axes else size for a, size in enumerate(self.input_shape)]
         g = tf.reshape(g / self._count, (tf.shape(g)[0], *kept))
         return (tf.broadcast_to(g, (tf.shape(g)[0], *self.input_shape)),)
@@ -426,7 +428,7 @@ class Mean(Primitive):
         return math.prod(self.input_shape[a] for a in self.axes)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return self._count + 1
 
 
@@ -440,10 +442,10 @@ class Reshape(Primitive):
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.reshape(x, (tf.shape(x)[0], *self.output_shape))
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.reshape(g, (tf.shape(g)[0], *self.input_shape)),)
 
 
@@ -453,10 +455,10 @@ class Permute(Primitive):
 
     order: tuple[int, ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.transpose(x, (0, *(a + 1 for a in self.order)))
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.transpose(g, (0, *(int(a) + 1 for a in np.argsort(self.order)))),)
 
 
@@ -466,10 +468,10 @@ class Pad(Primitive):
 
     margins: tuple[tuple[int, int], ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return tf.pad(x, ((0, 0), *self.margins))
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (trim(g, self.margins),)
 
 
@@ -479,10 +481,10 @@ class Crop(Primitive):
 
     margins: tuple[tuple[int, int], ...]
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return trim(x, self.margins)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (tf.pad(g, ((0, 0), *self.margins)),)
 
 
@@ -492,7 +494,8 @@ def trim(x: tf.Tensor, margins: tuple[tuple[int, int], ...]) -> tf.Tensor:
         slice(before, size - after)
         for (before, after), size in zip(margins, x.shape[1:], strict=True)
     ]
-    return x[(slice(None), *cuts)]
+    index = (slice(None), *cuts)
+    return x[index]
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,10 +505,10 @@ class Concatenate(Primitive):
     axis: int
     sizes: tuple[int, ...]
 
-    def push(self, pattern, *xs):
+    def push(self, pattern: Pattern, *xs: tf.Tensor) -> tf.Tensor:
         return tf.concat(xs, self.axis + 1)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return tuple(tf.split(g, self.sizes, self.axis + 1))
 
 
@@ -524,15 +527,15 @@ class Activation(Primitive):
     The pattern is (slope of each entry, [weight of each constant at each entry]).
     """
 
-    function: Callable
+    function: Callable[..., tf.Tensor]
     slopes: np.ndarray | tf.Tensor  # (P,) or (P, *shape) for slopes of their own at each entry
     breakpoints: tuple[tuple[float, ...], ...] = ((),)  # (P - 1, M)
     intercepts: tuple[tuple[float, ...], ...] = ((), ())  # (P, M)
 
-    def value(self, h, *constants):
+    def value(self, h: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
         return self.function(h, *constants)
 
-    def freeze(self, h, *constants):
+    def freeze(self, h: tf.Tensor, *constants: tf.Tensor) -> Pattern:
         edges = (
             sum(c * t for c, t in zip(row, constants, strict=True)) for row in self.breakpoints
         )
@@ -542,29 +545,29 @@ class Activation(Primitive):
         weights = [tf.gather(tf.constant(column, h.dtype), piece) for column in columns]
         return self._slope_of(piece), weights
 
-    def _slope_of(self, piece):
+    def _slope_of(self, piece: tf.Tensor) -> tf.Tensor:
         if len(self.slopes.shape) == 1:
             return tf.gather(self.slopes, piece)
         return sum(
             tf.where(piece == p, slope, tf.zeros_like(slope)) for p, slope in enumerate(self.slopes)
         )
 
-    def push(self, pattern, h, *constants):
+    def push(self, pattern: Pattern, h: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
         slope, weights = pattern
         terms = (w * c for w, c in zip(weights, constants, strict=True))
         return sum(terms, h * slope)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         slope, weights = pattern
         constants = (tf.reduce_sum(g * w, axis=range(1, len(g.shape))) for w in weights)
         rank = len(g.shape) - 1
         return g * slope, *(tf.reshape(c, (-1,) + (1,) * rank) for c in constants)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return 1 + len(self.intercepts[0])
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape) if self.intercepts[0] else 1
 
 
@@ -575,22 +578,22 @@ class MaxPool(Primitive):
     window: tuple[int, int]
     strides: tuple[int, int]
     padding: str
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[int, ...]
 
-    def value(self, x):
+    def value(self, x: tf.Tensor) -> tf.Tensor:
         return tf.nn.max_pool2d(x, self.window, self.strides, self.padding)
 
-    def freeze(self, x):
+    def freeze(self, x: tf.Tensor) -> Pattern:
         _, chosen = tf.nn.max_pool_with_argmax(x, self.window, self.strides, self.padding)
         return chosen
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return pick(x, pattern)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (unpick(g, pattern, self.input_shape),)
 
-    def roundings_back(self, shape):
+    def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(self.window) - 1
 
 
@@ -600,18 +603,18 @@ class GlobalMax(Primitive):
 
     input_shape: tuple[int, ...]
 
-    def value(self, x):
+    def value(self, x: tf.Tensor) -> tf.Tensor:
         return tf.reduce_max(x, axis=range(1, len(x.shape) - 1))
 
-    def freeze(self, x):
+    def freeze(self, x: tf.Tensor) -> Pattern:
         channels = self.input_shape[-1]
         positions = tf.argmax(tf.reshape(x, (tf.shape(x)[0], -1, channels)), axis=1)
         return positions * channels + tf.range(channels, dtype=tf.int64)
 
-    def push(self, pattern, x):
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
         return pick(x, pattern)
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (unpick(g, pattern, self.input_shape),)
 
 
@@ -641,19 +644,19 @@ class Extremum(Primitive):
 
     sign: int
 
-    def value(self, *xs):
+    def value(self, *xs: tf.Tensor) -> tf.Tensor:
         return tf.reduce_max(xs, 0) if self.sign > 0 else tf.reduce_min(xs, 0)
 
-    def freeze(self, *xs):
+    def freeze(self, *xs: tf.Tensor) -> Pattern:
         winner = tf.argmax(self.sign * tf.stack(xs), 0)
         return [tf.cast(winner == m, xs[0].dtype) for m in range(len(xs))]
 
-    def push(self, pattern, *xs):
+    def push(self, pattern: Pattern, *xs: tf.Tensor) -> tf.Tensor:
         return sum(mask * x for mask, x in zip(pattern, xs, strict=True))
 
-    def pull(self, pattern, g):
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return tuple(mask * g for mask in pattern)
 
     @property
-    def roundings(self):
+    def roundings(self) -> int:
         return 1

@@ -52,7 +52,7 @@ def takes_batches(net: Network, layers: Sequence[Layer], method: str) -> bool:
 
 def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
     """<J v, w>: one pass along v."""
-    pushed = dict(frozen.push(frozen.along(*frozen.v), [layer.number for layer in layers]))
+    pushed = frozen.tangents(*frozen.v, [layer.number for layer in layers])
     yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
 
 
@@ -77,7 +77,9 @@ def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconst
         images = max(1, rows // units)
         found = np.empty((len(v), units), v.dtype.as_numpy_dtype)
 
-        def pulls(some: slice, layer=layer, units=units, rows=rows):
+        def pulls(
+            some: slice, layer: Layer = layer, units: int = units, rows: int = rows
+        ) -> Iterator[tuple[tuple[slice, slice], np.ndarray]]:
             part = frozen.part(some.start, some.stop)
             for j in range(0, units, rows):
                 H = part.pull_units(layer.number, slice(j, j + rows))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
+
+Row = TypeVar("Row", covariant=True)
 
 
-class Table(Sequence):
+class Table(Sequence[Row], Generic[Row]):
     """A sequence of records that prints itself as a table.
 
     Args:
@@ -17,7 +19,7 @@ class Table(Sequence):
     """
 
     def __init__(
-        self, header: list[str], rows: Sequence[Any], cells: Callable[[Any], list[str]] = list
+        self, header: list[str], rows: Sequence[Row], cells: Callable[[Any], list[str]] = list
     ):
         self.header = header
         self.rows = list(rows)
@@ -26,12 +28,18 @@ class Table(Sequence):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Table[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Table[Row]:
         if isinstance(index, slice):
             return Table(self.header, self.rows[index], self.cells)
         return self.rows[index]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -152,14 +152,18 @@ def passage(patch: Patch, taps: Sequence[int], strides: Sequence[int], kind: str
         first, length = patch.origin[axis], patch.values.shape[1 + axis]
         reaches.append(reach(first, length, taps[axis], strides[axis], before, outputs))
         size.append(outputs)
-    return None if None in reaches else Passage(*reaches, tuple(size))
+    y, x = reaches
+    return None if y is None or x is None else Passage(y, x, (size[0], size[1]))
 
 
 # ------------------------------------------------------------------ primitives on windows
 
 
+Inputs: TypeAlias = Sequence[Any]  # a `Patch` each, or None for zero; at least one `Patch`
+
+
 @singledispatch
-def push(primitive: p.Primitive, pattern: p.Pattern, inputs: list[Patch | None]):
+def push(primitive: p.Primitive, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     """The frozen primitive on windows: a `Patch` or dense; None if it takes dense inputs only.
 
     Args:
@@ -169,7 +173,7 @@ def push(primitive: p.Primitive, pattern: p.Pattern, inputs: list[Patch | None])
 
 
 @push.register
-def _(primitive: p.Conv, pattern, inputs):
+def _(primitive: p.Conv, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     (patch,) = inputs
     window, dilation = primitive.kernel.shape[:-2], primitive.dilation
     taps = [(r - 1) * d + 1 for r, d in zip(window, dilation, strict=True)]
@@ -185,7 +189,7 @@ def _(primitive: p.Conv, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.AveragePool, pattern, inputs):
+def _(primitive: p.AveragePool, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     (patch,) = inputs
     through = passage(patch, primitive.window, primitive.strides, primitive.padding)
     if through is None or len(set(primitive.strides)) > 1:
@@ -217,7 +221,7 @@ def _weights(
 
 
 @push.register
-def _(primitive: p.Mean, pattern, inputs):
+def _(primitive: p.Mean, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     (patch,) = inputs
     if primitive.axes != (0, 1):
         return None
@@ -225,7 +229,7 @@ def _(primitive: p.Mean, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.Activation, pattern, inputs):
+def _(primitive: p.Activation, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     patch, *constants = inputs
     slope, _ = pattern
     if patch is None or any(c is not None for c in constants):
@@ -234,7 +238,7 @@ def _(primitive: p.Activation, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.Scale, pattern, inputs):
+def _(primitive: p.Scale, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     (patch,) = inputs
     if math.prod(primitive.factor.shape[:-1]) > 1:
         return None
@@ -242,7 +246,7 @@ def _(primitive: p.Scale, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.Sum, pattern, inputs):
+def _(primitive: p.Sum, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     known = [i for i, x in enumerate(inputs) if x is not None]
     if any(primitive.shapes[i] != primitive.output_shape for i in known):
         return None
@@ -253,7 +257,7 @@ def _(primitive: p.Sum, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.Concatenate, pattern, inputs):
+def _(primitive: p.Concatenate, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     if primitive.axis != 2 or None in inputs:
         return None
     found = aligned(inputs)
@@ -261,7 +265,7 @@ def _(primitive: p.Concatenate, pattern, inputs):
 
 
 @push.register
-def _(primitive: p.Pad, pattern, inputs):
+def _(primitive: p.Pad, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
     (patch,) = inputs
     (top, bottom), (left, right), channels = primitive.margins
     y, x = patch.origin
@@ -273,7 +277,7 @@ def _(primitive: p.Pad, pattern, inputs):
     )
 
 
-def aligned(patches: list[Patch]) -> list[Patch]:
+def aligned(patches: Sequence[Patch]) -> list[Patch]:
     """The same tangents in the smallest window that holds them all."""
     windows = [patch.where for patch in patches]
     first = tuple(min(w[axis].start for w in windows) for axis in (0, 1))

@@ -73,21 +73,21 @@ def thresholded_relu(leak: float, threshold: float, edge: float) -> Lowered:
 
 def clipped_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:
     """A thresholded ReLU with a ceiling above it; ReLU6 is (0, 6, 0). Constants: ceiling, t."""
+    slopes = np.array([leak, 1.0, 0.0])
     if threshold == 0:
 
-        def function(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
+        def clipped(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
             return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
 
-        breakpoints, intercepts = ((0.0,), (1.0,)), ((0.0,), (0.0,), (1.0,))
-        constants: Constants = (ceiling,)
-    else:
+        intercepts = ((0.0,), (0.0,), (1.0,))
+        return Activation(clipped, slopes, ((0.0,), (1.0,)), intercepts), (ceiling,)
 
-        def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-            return tf.where(h > edge * t, tf.minimum(h, top), leak * (h - t))
+    def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+        return tf.where(h > edge * t, tf.minimum(h, top), leak * (h - t))
 
-        breakpoints, intercepts = ((0.0, edge), (1.0, 0.0)), ((0.0, -leak), (0.0, 0.0), (1.0, 0.0))
-        constants = (ceiling, threshold)
-    return Activation(function, np.array([leak, 1.0, 0.0]), breakpoints, intercepts), constants
+    breakpoints = ((0.0, edge), (1.0, 0.0))
+    activation = Activation(function, slopes, breakpoints, ((0.0, -leak), (0.0, 0.0), (1.0, 0.0)))
+    return activation, (ceiling, threshold)
 
 
 def switched_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:

@@ -7,9 +7,14 @@ holding them opens wherever this library has been imported.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import keras
+import tensorflow as tf
 
 from adjoint_lib.errors import InputError
+
+BatchShape: TypeAlias = "tuple[int | None, ...]"
 
 _register = keras.saving.register_keras_serializable(package="adjoint_lib")
 
@@ -22,13 +27,13 @@ class Bias(keras.layers.Layer):
     have shifted the activations.
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: BatchShape) -> None:
         self.bias = self.add_weight(name="bias", shape=(1,), initializer="zeros")
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         return inputs + self.bias
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: BatchShape) -> BatchShape:
         return input_shape
 
 
@@ -40,13 +45,13 @@ class Multiplier(keras.layers.Layer):
     each residual branch.
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: BatchShape) -> None:
         self.multiplier = self.add_weight(name="multiplier", shape=(1,), initializer="ones")
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         return inputs * self.multiplier
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: BatchShape) -> BatchShape:
         return input_shape
 
 
@@ -59,11 +64,11 @@ class PadChannels(keras.layers.Layer):
     first and the rest last, so the old ones sit in the middle.
     """
 
-    def __init__(self, channels: int, **kwargs):
+    def __init__(self, channels: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.channels = channels
 
-    def build(self, input_shape):
+    def build(self, input_shape: BatchShape) -> None:
         if input_shape[-1] is None or input_shape[-1] > self.channels:
             raise InputError(
                 f"PadChannels({self.channels}) expects an input with at most {self.channels} "
@@ -71,7 +76,7 @@ class PadChannels(keras.layers.Layer):
                 "at least as many channels as come in."
             )
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         before, after = self.padding(inputs.shape[-1])
         return keras.ops.pad(inputs, [(0, 0)] * (len(inputs.shape) - 1) + [(before, after)])
 
@@ -80,8 +85,8 @@ class PadChannels(keras.layers.Layer):
         new = self.channels - channels
         return new // 2, new - new // 2
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: BatchShape) -> BatchShape:
         return (*input_shape[:-1], self.channels)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "channels": self.channels}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import keras
 
 from adjoint_lib.core.graph import IMAGE, Graph
-from adjoint_lib.frontend._keras_graph import calls, count_of_calls, functional, made_by
+from adjoint_lib.frontend._keras_graph import Node, calls, count_of_calls, functional, made_by
 from adjoint_lib.frontend.refusals import (
     check_call,
     check_model,
@@ -85,7 +85,7 @@ class _Writer:
                 where[id(tensor)] = number
         return [where[id(t)] for t in model.outputs]
 
-    def write(self, node, inputs: list[int], prefix: str) -> list[int]:
+    def write(self, node: Node, inputs: list[int], prefix: str) -> list[int]:
         """Write one call; returns the nodes of its outputs."""
         operation = node.operation
         name = self.unique(prefix + operation.name)

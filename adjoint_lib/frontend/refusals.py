@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import keras
 
 from adjoint_lib.errors import InputError, UnsupportedLayer
-from adjoint_lib.frontend._keras_graph import is_graph, is_keras_operator
+from adjoint_lib.frontend._keras_graph import Node, is_graph, is_keras_operator
 from adjoint_lib.frontend.activations import PIECEWISE
 from adjoint_lib.frontend.rules.activating import activation_name
 from adjoint_lib.frontend.rules.call import OPERATORS, RULES, Rule
@@ -126,7 +126,7 @@ def check_activation(layer: keras.layers.Layer, name: str) -> None:
         )
 
 
-def check_call(node, name: str) -> None:
+def check_call(node: Node, name: str) -> None:
     """Refuse a call that asks for training behaviour."""
     if node.arguments.kwargs.get("training"):
         raise UnsupportedLayer(

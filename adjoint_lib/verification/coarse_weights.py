@@ -38,7 +38,8 @@ def check_format(name: str | None) -> str | None:
 
 def rounded(net: EquivalentNet, name: str) -> EquivalentNet:
     """The same network with its folded kernels, scales and biases rounded to a format."""
-    bits = SIGNIFICANT_BITS[check_format(name)]
+    check_format(name)
+    bits = SIGNIFICANT_BITS[name]
     nodes = [_rounded_node(node, bits) for node in net.graph.nodes]
     return EquivalentNet(net.name, Graph(nodes, net.graph.outputs), net.dtype.name)
 
@@ -50,10 +51,11 @@ def round_to(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _rounded_node(node: Node, bits: int) -> Node:
-    if node.is_bias:
+    if node.source is not None and node.source.values is not None:
         return replace(node, source=replace(node.source, values=round_to(node.source.values, bits)))
     name = weights_field(node)
     if name is None:
         return node
-    values = round_to(getattr(node.primitive, name), bits)
-    return replace(node, primitive=replace(node.primitive, **{name: values}))
+    primitive = node.operation
+    values = round_to(getattr(primitive, name), bits)
+    return replace(node, primitive=replace(primitive, **{name: values}))

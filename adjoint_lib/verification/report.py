@@ -194,7 +194,7 @@ class Report:
         """Whether every layer has passed, see `LayerReport.passed`."""
         return all(layer.passed for layer in self.layers.values())
 
-    def table(self, paper: Mapping[str, float] | None = None) -> Table:
+    def table(self, paper: Mapping[str, float] | None = None) -> Table[list[str]]:
         """The paper's percentage table, with more columns.
 
         Args:

@@ -75,7 +75,7 @@ def reconstruct(
     net: EquivalentNet,
     image: np.ndarray,
     layers: Sequence[str] | str | None = None,
-    **options,
+    **options: Any,
 ) -> dict[str, np.ndarray]:
     """c_hat of every unit of these layers for one image: by layer, an array of its shape.
 
@@ -169,15 +169,14 @@ class Plan:
 
     def reconstructed(self, frozen: Frozen) -> Reconstructed:
         """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images."""
-        if self.weights_rounded:
-            coarse = self._coarse
-            frozen = Frozen(coarse, frozen.images, frozen.patterns, coarse.nodes)
+        if self._coarse is not None:
+            frozen = Frozen(self._coarse, frozen.images, frozen.patterns, self._coarse.nodes)
         return reconstruction.reconstruct(frozen, self.layers, self.method, self.max_bytes)
 
     @functools.cached_property
-    def _coarse(self) -> EquivalentNet:
+    def _coarse(self) -> EquivalentNet | None:
         """The network that H is taken from, if its weights are rounded."""
-        return rounded(self.net, self.weights_rounded)
+        return rounded(self.net, self.weights_rounded) if self.weights_rounded else None
 
 
 def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -12,7 +13,7 @@ from adjoint_lib.frontend.rules.call import Call, rule, weight
 L = keras.layers
 
 
-def activate(call: Call, h: int, function: Callable | None) -> int:
+def activate(call: Call, h: int, function: Callable[..., Any] | None) -> int:
     name = activation_name(function)
     if name == "linear" or (name == "softmax" and call.drops_softmax):
         return h
@@ -41,7 +42,7 @@ def prelu(call: Call) -> int:
     return call.add_activation(call.inputs[0], activations.prelu(weight(call.layer.alpha)))
 
 
-def activation_name(function: Callable | None) -> str:
+def activation_name(function: Callable[..., Any] | None) -> str:
     """The Keras name of an activation function; a function that is not Keras's own has none."""
     if function is None:
         return "linear"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
@@ -30,7 +31,7 @@ class Call:
     layer: keras.layers.Layer
     name: str
     inputs: list[int]  # node numbers
-    args: tuple  # positional arguments, node numbers as `Ref`
+    args: tuple[Any, ...]  # positional arguments, node numbers as `Ref`
     drops_softmax: bool = False
 
     @property
@@ -50,7 +51,7 @@ class Call:
         primitive: p.Primitive,
         inputs: Sequence[int] | None = None,
         shape: Shape | None = None,
-    ):
+    ) -> int:
         """Append a primitive; by default on the call's inputs and with the layer's output shape."""
         inputs = self.inputs if inputs is None else inputs
         return self.graph.add(self.name, primitive, inputs, self.shape if shape is None else shape)

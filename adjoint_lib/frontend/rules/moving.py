@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -51,7 +52,7 @@ def cropping(call: Call) -> int:
     return call.add(p.Crop((*_margins(call.layer.cropping), (0, 0))))
 
 
-def _margins(margins: Sequence) -> tuple[tuple[int, int], ...]:
+def _margins(margins: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     """Keras writes ((top, bottom), (left, right)) for images, (before, after) for sequences."""
     pairs = margins if isinstance(margins[0], Sequence) else [margins]
     return tuple((int(before), int(after)) for before, after in pairs)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import keras
+from typing import TypeAlias
+
 import numpy as np
 
 from adjoint_lib.core import primitives as p
 from adjoint_lib.errors import UnsupportedLayer
 from adjoint_lib.frontend.rules.call import Call, Ref, operator, refuse_ranks
 
-L = keras.layers
+Operand: TypeAlias = "Ref | np.ndarray | float"
 
 
 @operator("Add")
@@ -31,10 +32,10 @@ def _combine(call: Call, sign: float) -> int:
     return call.add(p.Sum((1.0, sign), shapes), (x, y), shape)
 
 
-def _operand(call: Call, argument: Ref | float) -> int:
+def _operand(call: Call, argument: Operand) -> int:
     if isinstance(argument, Ref):
         return call.inputs[argument.index]
-    values = call.graph.aligned(argument, call.inputs[0])
+    values = call.graph.aligned(np.asarray(argument), call.inputs[0])
     return call.graph.source(call.name, f"constant of {call.name}", values)
 
 
@@ -51,11 +52,12 @@ def divided(call: Call) -> int:
     return _scale_by_constant(call, x, 1 / np.asarray(divisor, float))
 
 
-def _scale_by_constant(call: Call, a: Ref | float, b: Ref | float) -> int:
-    x, factor = (a, b) if isinstance(a, Ref) else (b, a)
-    if isinstance(factor, Ref):
+def _scale_by_constant(call: Call, a: Operand, b: Operand) -> int:
+    if isinstance(a, Ref) == isinstance(b, Ref):
         raise product_of_activations(call.name)
-    x, factor = call.inputs[x.index], np.asarray(factor, float)
+    ref, constant = (a, b) if isinstance(a, Ref) else (b, a)
+    assert isinstance(ref, Ref)
+    x, factor = call.inputs[ref.index], np.asarray(constant, float)
     shape = tuple(np.broadcast_shapes(call.graph.nodes[x].shape, factor.shape))
     if shape != call.graph.nodes[x].shape:
         raise UnsupportedLayer(

@@ -51,8 +51,10 @@ def _run(argv: list[str] | None) -> int:
     try:
         options = parser().parse_args(argv)
         passed = options.command(options)
-    except SystemExit as stop:  # argparse has said all: help, version or wrong usage
-        return stop.code
+    except SystemExit as stop:
+        if not isinstance(stop.code, int):
+            raise
+        return stop.code  # argparse has said all: help, version or wrong usage
     finally:
         sys.stdout.flush()  # here rather than at exit, so that a closed pipe is noticed
     return 0 if passed else FAILED

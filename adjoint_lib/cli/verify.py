@@ -284,7 +284,7 @@ def _model(options: argparse.Namespace, dataset: str, weights: str | None) -> ke
     if weights == "random":
         note(f"weights: random, seed {options.seed or 0}")
         models.randomise(model, options.seed or 0)
-    elif weights not in (None, *data.CLASS_NAMES):
+    elif weights is not None and weights not in data.CLASS_NAMES:
         load_weights(model, weights)
     return model
 

@@ -21,6 +21,7 @@ up to and including ``fc`` is the same in both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -379,7 +380,7 @@ def _fan_in(layer, name: str, shape: tuple[int, ...]) -> float:
     )
     depthwise = (keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D)
     if isinstance(layer, transposed):  # (..., out, in), and a stride spreads the terms out
-        return max(1, np.prod(shape[:-2]) * shape[-1] / np.prod(layer.strides))
+        return max(1, math.prod(shape[:-2]) * shape[-1] / math.prod(layer.strides))
     if isinstance(layer, depthwise) or name == "depthwise_kernel":  # (..., in, multiplier)
-        return max(1, np.prod(shape[:-2]))
-    return max(1, np.prod(shape[:-1]))
+        return max(1, math.prod(shape[:-2]))
+    return max(1, math.prod(shape[:-1]))

@@ -114,7 +114,7 @@ def write(path: str | Path, result: Result) -> None:
 
 def materialised(model: str, dataset: str) -> dict[str, Result]:
     """The results through each unit's own hypersurface, by layer, as far as they are stored."""
-    found = {}
+    found: dict[str, Result] = {}
     for mode in ("RM2", "RM0"):
         try:
             result = load(model, dataset, "hypersurface", mode)

@@ -97,8 +97,8 @@ def run(
     facts = _facts(plan, len(images), digest, shard)
     with _claimed(folder, facts) as keep:
         firsts = range(0, len(images), shard)
-        done = {first: keep.read(first, progress) for first in firsts}
-        done = {first: record for first, record in done.items() if record is not None}
+        before = {first: keep.read(first, progress) for first in firsts}
+        done = {first: record for first, record in before.items() if record is not None}
         missing = [first for first in firsts if first not in done]
         if done and missing and progress:
             _note(f"{len(done)} of {len(firsts)} shards were done before: going on with the rest")

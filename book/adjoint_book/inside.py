@@ -5,8 +5,8 @@ with it. The chapters take it from here, so that one file says what they depend 
 """
 
 from adjoint_lib.cli.main import main
-from adjoint_lib.core.folding import batch_norm
 from adjoint_lib.core.error_bounds import bound, rounding_scale
+from adjoint_lib.core.folding import batch_norm
 from adjoint_lib.core.hypersurface import readable
 from adjoint_lib.core.network import evaluate
 from adjoint_lib.core.primitives import Activation, Conv, Sum

@@ -67,7 +67,7 @@ class Net:
         return np.concatenate(self.b)
 
     @property
-    def shapes(self) -> list[tuple[int, ...]]:
+    def shapes(self) -> list[tuple[int, int, int]]:
         """The shapes of what the layers read: maps, and for the head one pixel."""
         *convs, head = self.w
         return [(*self.size, w.shape[2]) for w in convs] + [(1, 1, head.shape[2])]

@@ -72,6 +72,8 @@ def _members(archive: Path, wanted: Collection[str]) -> Iterator[tuple[str, Iter
 
 def _content(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
     stream = tar.extractfile(member)
+    if stream is None:
+        raise DataError(f"{archive}: expected a regular file, got {member.name}.")
     while True:
         with _reading(archive):
             chunk = stream.read(CHUNK)

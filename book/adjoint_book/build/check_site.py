@@ -29,9 +29,9 @@ class Page(HTMLParser):
         self._inside = ""
         self.feed(html)
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._inside = tag
-        given = {name: value or "" for name, value in attributes}
+        given = {name: value or "" for name, value in attrs}
         self.places |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
             self.links.append(given["href"])

@@ -65,13 +65,13 @@ def _block(block: str) -> list[str]:
     if SECTION.match(lines[0].strip()):
         heading, lines = [f"**{lines[0].strip()[:-1]}**", ""], lines[1:]
     lines = textwrap.dedent("\n".join(lines)).splitlines()
-    entries = [bool(ENTRY.match(line)) for line in lines]
-    if not lines or not entries[0] or not (heading or sum(entries) > 1):
+    entries = [ENTRY.match(line) for line in lines]
+    if not lines or not entries[0] or not (heading or sum(map(bool, entries)) > 1):
         return heading + [_plain(line) for line in lines]
     out = []
-    for line, is_entry in zip(lines, entries, strict=True):
-        if is_entry:
-            name, text = ENTRY.match(line).groups()
+    for line, entry in zip(lines, entries, strict=True):
+        if entry:
+            name, text = entry.groups()
             out.append(f"- ``{name}``: {_plain(text)}")
         else:
             out.append(f"  {_plain(line.strip())}")

@@ -1,9 +1,10 @@
 """The set-up cell of every notebook, and the repository's address wherever it is repeated.
 
     python book/adjoint_book/build/setup_cell.py         writes the set-up cell into every notebook
-    python book/adjoint_book/build/setup_cell.py URL     also changes the address (`make set-repo URL=...`)
+    python book/adjoint_book/build/setup_cell.py URL     also changes the address
 
-It needs nothing but Python. The address itself stands in _config.yml.
+`make set-repo URL=...` does the latter. It needs nothing but Python. The address itself stands in
+_config.yml.
 """
 
 import json
@@ -21,7 +22,7 @@ from importlib.util import find_spec
 sys.path.append("..")  # the clone's root, seen from book/
 if "google.colab" in sys.modules and not find_spec("adjoint_lib"):
     print("installing adjoint_lib from {address}")
-    %pip install -q "adjoint-lib[plots] @ git+{address}"
+    %pip install -q git+{address}
 import adjoint_book as book
 import adjoint_lib as al"""
 
@@ -29,7 +30,10 @@ import adjoint_lib as al"""
 def address(root: Path = ROOT) -> str:
     """The repository's address, as _config.yml has it."""
     config = (root / "_config.yml").read_text(encoding="utf-8")
-    return re.search(r"^repository:\n  url: (\S+)$", config, re.M)[1]
+    found = re.search(r"^repository:\n  url: (\S+)$", config, re.M)
+    if found is None:
+        raise SystemExit(f"{root / '_config.yml'}: expected `url:` as the first line of repository")
+    return found[1]
 
 
 def cell(root: Path = ROOT) -> str:

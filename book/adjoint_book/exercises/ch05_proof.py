@@ -31,15 +31,16 @@ def check_homogeneous(answer: set[str] | None) -> None:
         say(f"Not yet: expected a set of names among {', '.join(FUNCTIONS)}; got {answer!r}.")
         return
     given = set(names)
-    truth = {name for name in FUNCTIONS if _gap(name) is None}
-    for name in FUNCTIONS:
-        if name in given and name not in truth:
-            h, k = _gap(name)
+    gaps = {name: _gap(name) for name in FUNCTIONS}
+    for name, gap in gaps.items():
+        if name in given and gap is not None:
+            h, k = gap
             say(f"Not yet: {name!r} is not one of them. Try h = {h:g} with k = {k:g}.")
             return
-    if truth - given:
+    left_out = {name for name, gap in gaps.items() if gap is None} - given
+    if left_out:
         say(
-            f"Not yet: all that you name pass on the factor, but {len(truth - given)} more "
+            f"Not yet: all that you name pass on the factor, but {len(left_out)} more "
             "of the list do. Each of its pieces has to pass through the origin, and no more."
         )
         return

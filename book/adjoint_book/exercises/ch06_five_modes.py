@@ -106,7 +106,7 @@ def _at(row: int, col: int, out: int) -> np.ndarray:
 
 
 def _everywhere(out: int) -> np.ndarray:
-    return sum(_at(row, col, out) for row in range(5) for col in range(5))
+    return np.sum([_at(row, col, out) for row in range(5) for col in range(5)], axis=0)
 
 
 def _pulled_back(g: np.ndarray) -> np.ndarray:

@@ -73,15 +73,8 @@ def check_compensated(answer: Callable | None) -> None:
     tiny = np.full(2**12 + 1, 2.0**-25, np.float32)
     tiny[0] = 1
     mixed = rng.uniform(0, 1, 5000).astype(np.float32)
-
-    def returned_in_float32(terms: np.ndarray) -> float:
-        found = np.asarray(answer(terms))
-        if found.dtype != np.float32:
-            raise TypeError(f"expected a float32, got {found.dtype}: wider sums are not allowed")
-        return float(found)
-
     compare_function(
-        returned_in_float32 if callable(answer) else answer,
+        _returning_float32(answer) if callable(answer) else answer,
         lambda terms: math.fsum(terms.astype(float)),
         [(tiny,), (mixed,)],
         correct="what each addition rounds off is kept, and goes into the next one.",
@@ -110,6 +103,18 @@ def check_exact_factors(answer: Iterable[str] | None) -> None:
         say(f"Not yet: {len(truth - given)} more of the list only change the exponent.")
         return
     say("Correct: powers of two, small or large, above 1 or below it.")
+
+
+def _returning_float32(add: Callable) -> Callable[[np.ndarray], float]:
+    """The same function, but a sum of another type than float32 is an error."""
+
+    def checked(terms: np.ndarray) -> float:
+        found = np.asarray(add(terms))
+        if found.dtype != np.float32:
+            raise TypeError(f"expected a float32, got {found.dtype}: wider sums are not allowed")
+        return float(found)
+
+    return checked
 
 
 def _exact(k: float, sevenths: int) -> bool:

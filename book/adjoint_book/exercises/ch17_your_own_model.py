@@ -97,8 +97,7 @@ def check_own_model(answer: keras.Model | None) -> None:
     import adjoint_lib as al
 
     image = np.random.default_rng(0).normal(size=net.input_shape)
-    options = {"layers": "all", "method": "tangent", "dtype": "float64", "progress": False}
-    report = al.verify(net, image, **options)
+    report = al.verify(net, image, layers="all", method="tangent", dtype="float64", progress=False)
     units = sum(layer.units for layer in report.layers.values())
     if not report.passed:
         say("Not yet: it is accepted, but some units are off. That is a bug: please report it.")

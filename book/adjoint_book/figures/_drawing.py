@@ -34,7 +34,7 @@ def box(
     size: tuple[float, float],
     text: str,
     edge: str,
-    fill: str = "white",
+    fill: str | tuple[float, ...] = "white",
     fontsize: float = 13,
 ) -> None:
     """A rounded box with its text in the middle."""

@@ -4,7 +4,7 @@ A page shows a figure on white, in the light theme and in the dark. On a phone a
 shrinks to a little over a third, so no text should be below `SMALL`.
 """
 
-from matplotlib import cycler
+from matplotlib.rcsetup import cycler
 
 # The Okabe-Ito palette.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"

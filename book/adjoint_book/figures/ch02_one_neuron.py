@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d import Axes3D
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]  # ships no types
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from adjoint_book.figures._drawing import RADIUS, Point, arrow, canvas, node, rule, write
 from adjoint_book.figures._registry import figure
@@ -37,8 +37,8 @@ def one_neuron() -> Figure:
         node(ax, n, "$n$", INK, PALE)
     for i, kind in enumerate(("a shift", "a weight", "an input")):
         write(ax, ((i + 0.5) * third, 2.44), f"bias as {kind}", 11.5)
-    for x in (third, 2 * third):
-        rule(ax, (x, 0.15), (x, 2.55))
+    for border in (third, 2 * third):
+        rule(ax, (border, 0.15), (border, 2.55))
     return drawing
 
 
@@ -113,7 +113,7 @@ def _line(ax: Axes, b: float) -> None:
     ax.plot(*_boundary(b), color=VERMILION, linewidth=3)
     ax.plot(0, 0, "o", color=INK)
     ax.plot(*X, "s", color=BLUE)
-    ax.annotate("$x$", X, xytext=(6, 4), textcoords="offset points", fontsize=14)
+    ax.annotate("$x$", tuple(X), xytext=(6, 4), textcoords="offset points", fontsize=14)
     ax.text(2.75, -2.6, "open", ha="right")
     ax.text(-2.75, 2.3, "shut")
     ax.set(xlim=(-LIMIT, LIMIT), ylim=(-LIMIT, LIMIT), aspect="equal", xticks=[-2, 0, 2])

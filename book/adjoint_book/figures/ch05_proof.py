@@ -6,7 +6,7 @@ vermilion what an adjoint carries back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from adjoint_book.figures._drawing import Point
 from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREEN, INK, VERMILION, WIDTH
 
@@ -42,8 +43,8 @@ def linear_regions(k: float = 0.5) -> Figure:
     _tint(left, _pattern(pixels, np.ones(pixels.shape[:2])), (-reach, reach))
     end = reach / np.abs(X).max()
     left.plot(*np.outer(X, [0, end]), color=INK, lw=1.5, ls=(0, (4, 2)))
-    _mark(left, X, "$x$", (9, -4))
-    _mark(left, k * X, "$kx$", (9, -6), VERMILION)
+    _mark(left, tuple(X), "$x$", (9, -4))
+    _mark(left, tuple(k * X), "$kx$", (9, -6), VERMILION)
     left.set(
         xlabel="first pixel", ylabel="second pixel", xticks=range(-4, 5, 2), yticks=range(-4, 5, 2)
     )
@@ -110,9 +111,7 @@ def _tint(ax: Axes, patterns: np.ndarray, limits: tuple[float, float]) -> None:
     ax.set(xlim=limits, ylim=limits)
 
 
-def _mark(
-    ax: Axes, at: Sequence[float], text: str, offset: tuple[int, int], colour: str = BLUE
-) -> None:
+def _mark(ax: Axes, at: Point, text: str, offset: tuple[int, int], colour: str = BLUE) -> None:
     ax.plot(*at, "o", ms=7, color=colour, mec="white", mew=1.2, zorder=5)
     ax.annotate(text, at, offset, textcoords="offset points", fontsize=12, color=INK)
 

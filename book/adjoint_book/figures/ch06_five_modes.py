@@ -77,9 +77,9 @@ def _input(ax: Axes, at: Point, names: tuple[str, str], carried: float = 0) -> N
     bar.set(linewidth=1.8)
     ax.add_patch(bar)
     if carried:
-        mask = {"facecolor": VERMILION, "alpha": 0.35}
-        ax.add_patch(Rectangle((x - 0.12 - carried / 2, y - carried / 2), carried, carried, **mask))
-        ax.add_patch(Rectangle((x + 0.36, y - carried / 2), 0.24, carried, **mask))
+        for left, width in ((x - 0.12 - carried / 2, carried), (x + 0.36, 0.24)):
+            corner = left, y - carried / 2
+            ax.add_patch(Rectangle(corner, width, carried, facecolor=VERMILION, alpha=0.35))
     write(ax, (x - 0.12, y), names[0])
     write(ax, (x + 0.48, y), names[1], 11)
 
@@ -304,7 +304,8 @@ def unit_card(
     middle = [size // 2 for size in axes_before]
     if mode in ("RM4", "RM3"):
         middle[-1] = 0
-    unit = H[(*middle, channel % out)]
+    index = (*middle, channel % out)
+    unit = H[index]
     drawing, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.5), width_ratios=[1, 1, 1.35])
     axes[0].imshow(image)
     axes[0].set_xlabel("$x$")
@@ -319,7 +320,7 @@ def unit_card(
     axes[2].set_yticks(range(len(parts)), ["image", *(s.name for s in net.sources)])
     axes[2].invert_yaxis()
     axes[2].grid(axis="y", visible=False)
-    where = ", ".join(map(str, (*middle, channel % out)))
+    where = ", ".join(map(str, index))
     axes[2].set_xlabel("contribution")
     axes[2].set_title(f"{layer}, {mode}, unit [{where}]", fontsize=10)
     return drawing

@@ -34,7 +34,8 @@ from adjoint_book.figures._style import (
 )
 
 if TYPE_CHECKING:
-    from adjoint_lib.core.equivalent_net import EquivalentNet, Layer
+    from adjoint_lib.core.equivalent_net import EquivalentNet
+    from adjoint_lib.core.network import Layer
 
 
 # ------------------------------------------------------------------ a diagram

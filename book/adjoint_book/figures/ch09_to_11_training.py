@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from adjoint_book.figures._networks import network
 from adjoint_book.figures._registry import figure
@@ -103,7 +104,7 @@ def live_curve(losses: Sequence[float] | None = None) -> Figure:
 
 
 @figure("orthogonal-step")
-def orthogonal_step(rounds: Sequence[Sequence[float]] | None = None) -> Figure:
+def orthogonal_step(rounds: Sequence[ArrayLike] | None = None) -> Figure:
     """Singular values of a gradient, and of the orthogonal step it becomes, round by round.
 
     Args:
@@ -114,9 +115,12 @@ def orthogonal_step(rounds: Sequence[Sequence[float]] | None = None) -> Figure:
         from adjoint_lib.experiments.training.orthogonal import QUINTIC, ROUNDS
 
         values = 0.3 ** np.arange(6)
-        rounds = [values / np.linalg.norm(values)]
+        values /= np.linalg.norm(values)
+        rounds = [values]
+        a, b, c = QUINTIC
         for _ in range(ROUNDS):
-            rounds.append(sum(a * rounds[-1] ** n for a, n in zip(QUINTIC, (1, 3, 5), strict=True)))
+            values = a * values + b * values**3 + c * values**5
+            rounds.append(values)
     drawing, ax = plt.subplots(figsize=(WIDTH, 2.8))
     ax.axhspan(0.68, 1.21, color=GREY, alpha=0.25, lw=0)
     for index, values in enumerate(np.transpose([np.sort(each)[::-1] for each in rounds])):
@@ -137,12 +141,12 @@ def starved_gradient(
         scores: one for each class, before the ReLU.
         label: the right class.
     """
-    scores = np.asarray(scores, float)
-    free = _softmax(scores) - np.eye(len(scores))[label]
-    starved = (_softmax(np.maximum(scores, 0)) - np.eye(len(scores))[label]) * (scores > 0)
+    c = np.asarray(scores, float)
+    free = _softmax(c) - np.eye(len(c))[label]
+    starved = (_softmax(np.maximum(c, 0)) - np.eye(len(c))[label]) * (c > 0)
     drawing, axes = plt.subplots(2, 1, figsize=(WIDTH, 3.6), sharex=True)
-    places = np.arange(len(scores))
-    axes[0].bar(places, scores, color=np.where(scores > 0, BLUE, GREY))
+    places = np.arange(len(c))
+    axes[0].bar(places, c, color=np.where(c > 0, BLUE, GREY))
     axes[0].set_ylabel("score $c_i$")
     axes[1].bar(places - 0.2, free, 0.38, color=GREEN, label="no final ReLU")
     axes[1].bar(places + 0.2, starved, 0.38, color=VERMILION, label="with a final ReLU")
@@ -202,6 +206,10 @@ def learned_lengths(
         from adjoint_lib.experiments.training.recipes import recipe
 
         fast = recipe("fast", "resnet20-fixup", "cifar10")
+        if fast.kernel_rate is None or fast.kernel_decay is None:
+            raise ValueError(
+                "expected a recipe of orthogonal steps with decay; give ways and balance"
+            )
         rate = max(rate for _, rate in fast.rates)
         step, share = fast.kernel_rate * rate, fast.kernel_decay * rate
         ways = {f"from {start:g}": _lengths(start, step, share) for start in (0, 0.5, 1)}

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from adjoint_book.figures._networks import network
 from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREY, INK, SMALL, VERMILION, WIDTH
+from adjoint_lib.errors import DataError
 from adjoint_lib.experiments import paper
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def _one_network(ax: Axes, model: str, dataset: str) -> None:
         return [at[name] for name in shares], 1e5 * np.array([*shares.values()])
 
     x, missed = points({name: 1 - layer.share() for name, layer in ours.items()})
-    low = points({name: 1 - layer.interval()[1] for name, layer in ours.items()})[1]
-    high = points({name: 1 - layer.interval()[0] for name, layer in ours.items()})[1]
+    intervals = {name: _interval(name, layer) for name, layer in ours.items()}
+    low = points({name: 1 - end for name, (_, end) in intervals.items()})[1]
+    high = points({name: 1 - end for name, (end, _) in intervals.items()})[1]
     bars = missed - low, high - missed
     ax.errorbar(x, missed, bars, fmt="o", color=BLUE, label="ours, with 95 % intervals")
     found = {name: 1 - share / 100 for name, share in theirs.items()}
@@ -118,6 +120,13 @@ def _one_network(ax: Axes, model: str, dataset: str) -> None:
     numbers = [*range(1, len(theirs), 1 if len(theirs) < 8 else 4)]
     ax.set(yscale="log", xlabel="layer")
     ax.set_xticks([*numbers, len(theirs)], [*map(str, numbers), "fc"])
+
+
+def _interval(name: str, layer: LayerReport) -> tuple[float, float]:
+    found = layer.interval()
+    if found is None:
+        raise DataError(f"{name}: expected images enough for an interval, got {layer.images}.")
+    return found
 
 
 def _forward(model: str, dataset: str, images: int = 8) -> dict[str, float]:
@@ -177,8 +186,8 @@ def _labels(
             groups.append(group := [])
         group.append((text, x, y))
     for group in groups:
-        names, x, y = zip(*group, strict=True)
-        yield ", ".join(names), (np.mean(x), np.mean(y))
+        names, xs, ys = zip(*group, strict=True)
+        yield ", ".join(names), (float(np.mean(xs)), float(np.mean(ys)))
 
 
 def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:

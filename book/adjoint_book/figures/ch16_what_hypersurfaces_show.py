@@ -64,8 +64,8 @@ def waterfall(
         sharey=True,
         squeeze=False,
     )
-    for ax, (name, steps) in zip(axes[0], parts.items(), strict=True):
-        steps = np.asarray(steps, float)
+    for ax, (name, values) in zip(axes[0], parts.items(), strict=True):
+        steps = np.asarray(values, float)
         ends = np.cumsum(steps)
         begins = ends - steps
         colours = [BLUE, *[ORANGE] * (len(steps) - 1), GREY]
@@ -352,7 +352,9 @@ def _first() -> tuple[EquivalentNet, np.ndarray]:
 
 
 @functools.cache
-def _example_reach() -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+def _example_reach() -> tuple[
+    tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]:
     """Twenty steps from the first test image towards a tie of two classes, and 64 patches."""
     net, image = _first()
     units = net.hypersurface(image, "fc")[:]
@@ -367,12 +369,12 @@ def _example_reach() -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         return values[:, a] - values[:, b]
 
     walked = margins(image + steps[:, None, None, None] * towards)
-    changed = []
+    without = []
     for y, x in np.ndindex(8, 8):
         other = image.copy()
         other[4 * y : 4 * y + 4, 4 * x : 4 * x + 4] = 0.5
-        changed.append(other)
-    changed = np.array(changed)
+        without.append(other)
+    changed = np.array(without)
     predicted = np.sum((changed - image) * difference, axis=(1, 2, 3))
     return (steps, margin * (1 - steps), walked), (predicted, margins(changed) - margin)
 

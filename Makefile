@@ -46,11 +46,11 @@ endef
 
 check: $(DEV_READY)  ## before each commit: style, spelling, types and the core tests, three minutes
 	$(STATIC_CHECKS)
-	$(BIN)/python -m pytest -q tests/core tests/project/test_public_api.py
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/core tests/project/test_public_api.py
 
 test: $(DEV_READY)  ## check style, spelling and types, run every test and every notebook
 	$(STATIC_CHECKS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 	$(BIN)/python -m pytest -q --nbval --nbval-current-env --nbval-sanitize-with book/sanitize.cfg $(NOTEBOOKS)
 
 lab: $(LAB_READY)  ## open the chapters in JupyterLab

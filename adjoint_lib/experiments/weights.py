@@ -36,7 +36,7 @@ def save_weights(model: keras.Model, path: str | Path, provenance: dict | None =
     path = _npz(path)
     arrays = {key: _array(variable) for key, variable in _variables(model).items()}
     with replacing(path) as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # none is allow_pickle
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # names of arrays
     digest = _sha256(path)
     if provenance is not None:
         with replacing(path.with_suffix(".json")) as file:

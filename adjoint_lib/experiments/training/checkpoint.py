@@ -22,7 +22,7 @@ def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> N
     """Replace the checkpoint at ``path`` by ``arrays`` (plain numbers) and ``notes`` (as JSON)."""
     text = np.frombuffer(json.dumps(notes).encode(), np.uint8)
     with replacing(path) as file:
-        np.savez(file, **{_NOTES: text}, **arrays)  # type: ignore[arg-type]  # none is allow_pickle
+        np.savez(file, **{_NOTES: text}, **arrays)  # type: ignore[arg-type]  # names of arrays
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:

@@ -32,6 +32,16 @@ class Result:
     report: Report
     provenance: dict[str, Any]
 
+    @property
+    def seconds(self) -> float:
+        """What its computing took in all, with the results that it goes on from."""
+        total = 0.0
+        record: dict[str, Any] | None = self.provenance
+        while record is not None:
+            total += record["time"]["seconds"]
+            record = record.get("continues")
+        return total
+
 
 def load(
     model: str,

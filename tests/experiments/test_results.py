@@ -279,3 +279,11 @@ def test_a_few_images_give_the_stored_share_of_misses(path):
         expected = verification.expected_misses(c, both) / (1 - layer.share())
         assert 1 / 1.2 < expected / larger < 1.2, name
         assert 1 / 4 < larger < 4, name
+
+
+def test_the_seconds_of_a_result_count_what_it_goes_on_from():
+    earlier = {"time": {"seconds": 2.0}}
+    later = {"time": {"seconds": 3.5}, "continues": earlier}
+    stored = results.load("vgg7", "cifar10", mode="RM2")
+    assert results.Result(stored.report, later).seconds == 5.5
+    assert stored.seconds >= stored.provenance["time"]["seconds"] > 0

@@ -51,7 +51,8 @@ check: $(DEV_READY)  ## before each commit: style, spelling, types and the core 
 test: $(DEV_READY)  ## check style, spelling and types, run every test and every notebook
 	$(STATIC_CHECKS)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
-	$(BIN)/python -m pytest -q --nbval --nbval-current-env --nbval-sanitize-with book/sanitize.cfg $(NOTEBOOKS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --nbval --nbval-current-env \
+		--nbval-sanitize-with book/sanitize.cfg $(NOTEBOOKS)
 
 lab: $(LAB_READY)  ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=book

@@ -142,7 +142,7 @@ def run(options: argparse.Namespace, variant: Recipe, seed: int, folder: Path) -
     The run that made the weights which come with the library is not made again.
     """
     from adjoint_lib.experiments.models import trained
-    from adjoint_lib.experiments.training import train
+    from adjoint_lib.experiments.training.run import train
     from adjoint_lib.experiments.weights import provenance
 
     facts = {"seed": seed, "recipe": asdict(variant)}

@@ -200,8 +200,9 @@ def nbval(folder: Path, code: str, outputs: list[dict], tags: tuple[str, ...] = 
     (folder / "one.ipynb").write_text(
         json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
     )
-    (command,) = re.findall(r"-m (pytest .*--nbval.*) \$\(NOTEBOOKS\)", text("Makefile"))
-    options = command.replace("book/", "").split()
+    makefile = text("Makefile").replace("\\\n", "")
+    (command,) = re.findall(r"-m (pytest .*--nbval.*) \$\(NOTEBOOKS\)", makefile)
+    options = command.replace("book/", "").replace("-n 2 --dist loadfile", "").split()
     run = subprocess.run(
         [sys.executable, "-m", *options, "-p", "no:cacheprovider", "one.ipynb"],
         cwd=folder,

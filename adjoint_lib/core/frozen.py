@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Pattern, Sum, map_pattern
 from adjoint_lib.core.strategy import batch_rows, pulled_layers
 from adjoint_lib.core.windows import Patch
+from adjoint_lib.errors import InputError
 
 SMALL = 16  # biases with fewer entries than this share a push with their neighbours
 
@@ -291,8 +293,48 @@ class Frozen:
         H = tf.transpose(self.pull_units(number)[0])
         return Block(number, np.arange(H.shape[0]), tf.reshape(H, (-1, *self.nodes[number].shape)))
 
+    def at(self, layer: Layer) -> Jacobian:
+        """J of one image at the units of a layer, as a linear operator."""
+        if self.images.shape[0] != 1:
+            raise InputError(f"expected one frozen image, got {self.images.shape[0]}.")
+        return Jacobian(self, layer)
+
     @property
     def v(self) -> tuple[tf.Tensor, tf.Tensor]:
         """[x; x_b] itself: images (P, *input_shape) and x_b (P, d_b)."""
         x_b = tf.constant(self.net.x_b, self.net.dtype)
         return self.images, tf.tile(x_b[None], (self.images.shape[0], 1))
+
+
+@dataclass(frozen=True)
+class Jacobian:
+    """J at the units of a layer: ``J @ dv`` pushes, ``J.T @ g`` pulls; columns are vectors."""
+
+    frozen: Frozen
+    layer: Layer
+    adjoint: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(units, d_in), or (d_in, units) of the adjoint."""
+        shape = math.prod(self.layer.shape), self.frozen.net.d_in
+        return shape[::-1] if self.adjoint else shape
+
+    @property
+    def T(self) -> Jacobian:
+        """The adjoint, J*."""
+        return replace(self, adjoint=not self.adjoint)
+
+    def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
+        """The product with a vector (n,) or with columns (n, m)."""
+        if np.shape(vectors)[:1] != self.shape[1:] or np.ndim(vectors) > 2:
+            raise InputError(f"expected ({self.shape[1]}, …) vectors, got {np.shape(vectors)}.")
+        net, number = self.frozen.net, self.layer.number
+        rows = tf.cast(np.reshape(vectors, (self.shape[1], -1)).T, net.dtype)
+        if self.adjoint:
+            found = self.frozen.pull_rows(number, tf.reshape(rows, (-1, *self.layer.shape)))
+        else:
+            dx, dx_b = tf.split(rows, [net.d_in - net.x_b.size, net.x_b.size], 1)
+            dx = tf.reshape(dx, (-1, *net.input_shape))
+            found = self.frozen.tangents(dx, dx_b, [number])[number]
+        return found.numpy().reshape(len(rows), -1).T.reshape(-1, *np.shape(vectors)[1:])

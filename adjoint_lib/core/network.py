@@ -87,12 +87,7 @@ class Network:
     """A network over v = [x; x_b]: folded kernels, every bias an input.
 
     Attributes:
-        name: the model's name.
-        dtype: the dtype of all computing, tf.float32 or tf.float64; `astype` gives the other.
-        input_shape: shape of x.
-        x_b: (d_b,) float64, all biases and constants in the order of `sources`.
-        sources: where each part of x_b comes from.
-        layers: the layers with a kernel.
+        name, dtype, input_shape, x_b, sources, layers: as `EquivalentNet` explains them.
         graph: the nodes as folded, in float64.
         nodes: the same nodes with their parameters as tensors of `dtype`.
     """

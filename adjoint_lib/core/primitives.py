@@ -52,7 +52,7 @@ class Primitive:
         return 0
 
     def roundings_back(self, shape: tuple[int, ...]) -> int:
-        """The same for a pull; `shape` is that of the output."""
+        """How many a product meets on its way back in a pull; `shape` is that of the output."""
         return self.roundings
 
     def cast(self, dtype: tf.DType) -> Primitive:

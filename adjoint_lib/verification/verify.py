@@ -1,6 +1,6 @@
 """Verification: reconstruct every unit and compare it with what the network computes.
 
-This is the paper's Eq. (14) to (16). `core.reconstruction` says what the two methods,
+This is the paper's Eq. (14) to (16). `reconstruction` says what the two methods,
 "hypersurface" and "tangent", compute and what they prove.
 
 The reference c is the value reading of the equivalent network: TensorFlow's own layers at [x; x_b],
@@ -19,17 +19,17 @@ import numpy as np
 import tensorflow as tf
 from tqdm.auto import tqdm
 
-from adjoint_lib.core import reconstruction
 from adjoint_lib.core._threads import run_in_thread
 from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
 from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.hypersurface import mode_of
 from adjoint_lib.core.network import Layer
-from adjoint_lib.core.reconstruction import METHODS, Reconstructed
 from adjoint_lib.core.strategy import WORKSPACE
 from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.verification import reconstruction
 from adjoint_lib.verification.coarse_weights import check_format, rounded
+from adjoint_lib.verification.reconstruction import METHODS, Reconstructed
 from adjoint_lib.verification.report import LayerReport, Report
 
 SMALLEST = float(np.finfo(np.float32).tiny)

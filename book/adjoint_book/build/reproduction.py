@@ -59,7 +59,7 @@ def _paper_range(model: str, dataset: str) -> Callable[[], str]:
 
 
 def _our_range(model: str, dataset: str) -> Callable[[], str]:
-    """The same of ours, through each unit's own H."""
+    """Our lowest and highest percentage, through each unit's own H."""
 
     def text() -> str:
         layers = al.results.every_layer(model, dataset).values()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import adjoint_lib as al
 from repository import ROOT, text
 
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -241,3 +242,23 @@ DRAW = "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\np
 def test_nbval_sees_what_differs(tmp_path, code, outputs, tags, passes):
     said = nbval(tmp_path, code, outputs, tags)
     assert ("1 passed" if passes else "1 failed") in said, said
+
+
+# ---- what a notebook may use of the library
+
+
+@each_notebook
+def test_it_uses_public_names_only(path):
+    """What `al.` offers and the package `adjoint_book`, whose `inside` lists the exceptions."""
+    code = "\n".join(source(cell) for cell in cells(path, "code"))
+    used = set(re.findall(r"\bal\.(\w+)", code))
+    assert used <= set(al.__all__), used - set(al.__all__)
+    imported = re.findall(r"^\s*(?:from|import) (adjoint_lib[\w.]*)(.*)$", code, re.M)
+    assert {name for name, _ in imported} <= {"adjoint_lib"}, imported
+    names = {
+        n.strip()
+        for _, rest in imported
+        if rest.startswith(" import ")
+        for n in rest[8:].split(",")
+    }
+    assert names <= set(al.__all__), names - set(al.__all__)

@@ -315,7 +315,7 @@ def _plan(options: argparse.Namespace, model: keras.Model, images: np.ndarray) -
 
 def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Result | None:
     """The result that this run goes on from: of the same plan, on the first of the images."""
-    from adjoint_lib.experiments import results, runs
+    from adjoint_lib.experiments import machine, results, runs
 
     if options.onto is None:
         return None
@@ -329,6 +329,13 @@ def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Resu
         problem = f"it has all {len(images)} images that were asked for"
     elif count % plan.batch_size:
         problem = f"it ends at image {count}, amid {plan.batch_size} that are computed together"
+    elif (there := found.provenance.get("processor")) is None:
+        problem = "it does not say how the processor rounds that computed it"
+    elif there["rounding"] != (here := machine.processor())["rounding"]:
+        problem = (
+            f"it was computed on a processor ({there['name']}) that rounds TensorFlow's sums "
+            f"differently than this one ({here['name']})"
+        )
     else:
         note(f"the first {count} images are in {options.onto}: going on from there")
         return found
@@ -430,6 +437,7 @@ def _provenance(
             "cores": outcome.cores,
             "threads": machine.threads(),
         },
+        "processor": machine.processor(),
         "versions": machine.versions(),
     }
 

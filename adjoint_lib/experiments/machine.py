@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import faulthandler
+import hashlib
 import os
 import platform
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
+from pathlib import Path
 
 from adjoint_lib import __version__
 from adjoint_lib.errors import InputError
@@ -34,6 +36,39 @@ def versions() -> dict[str, str]:
         "keras": keras.__version__,
         "numpy": metadata.version("numpy"),
     }
+
+
+def processor() -> dict[str, str]:
+    """The processor's name, and a digest that differs where TensorFlow rounds its sums differently.
+
+    TensorFlow chooses its convolutions by the processor (oneDNN or its own, wide vectors or not),
+    so the last bits of a result depend on it. The digest is that of a few convolutions and a
+    product of fixed numbers, to the bit.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    def numbers(*shape: int) -> tf.Tensor:  # the same on any machine: integers over a power of two
+        count = np.arange(np.prod(shape), dtype=np.int64)
+        return tf.constant(((count * 40503 % 65521) / 2**15 - 1).reshape(shape), tf.float32)
+
+    found = [
+        tf.nn.conv2d(numbers(2, 32, 32, 3), numbers(3, 3, 3, 32), 1, "SAME"),
+        tf.nn.conv2d(numbers(192, 8, 8, 32), numbers(3, 3, 32, 64), 1, "VALID"),
+        tf.nn.conv2d(numbers(16, 16, 16, 64), numbers(3, 3, 64, 96), 2, "SAME"),
+        tf.linalg.matmul(numbers(64, 300), numbers(300, 50)),
+    ]
+    digest = hashlib.sha256(b"".join(part.numpy().tobytes() for part in found)).hexdigest()
+    return {"name": _processor_name(), "rounding": digest[:12]}
+
+
+def _processor_name() -> str:
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        if names:
+            return names[0]
+    return platform.processor() or platform.machine()
 
 
 def threads() -> int:

@@ -139,6 +139,22 @@ def test_a_run_goes_on_from_nothing_else(here, capsys, tmp_path):
         assert said in capsys.readouterr().err
 
 
+def test_results_of_processors_that_round_differently_are_not_merged(here, capsys, tmp_path):
+    path = tmp_path / "part.json"
+    fc = ["verify", "--model", "vgg7", "--method", "tangent", "--mode", "RM0"]
+    assert main([*fc, "--images", "16", "--output", str(path)]) == 0
+    stored = json.loads(path.read_text())
+    assert stored["provenance"]["processor"] == machine.processor()
+    for record, problem in (
+        ({"name": "another", "rounding": "0123456789ab"}, "(another) that rounds TensorFlow's"),
+        (None, "does not say how the processor rounds"),
+    ):
+        stored["provenance"]["processor"] = record
+        path.write_text(json.dumps(stored))
+        assert main([*fc, "--images", "32", "--onto", str(path)]) == 2
+        assert problem in capsys.readouterr().err
+
+
 def test_names_tell_runs_apart():
     assert results.name("vgg7", "cifar10", mode="RM2") == "vgg7-cifar10-hypersurface-RM2.json"
     assert results.name("vgg7", "cifar10", "tangent") == "vgg7-cifar10-tangent.json"

@@ -174,7 +174,7 @@ def test_the_constraints_ask_no_python_for_a_version_it_cannot_have():
             continue
         if found["Version"] != str(pin.specifier)[2:]:  # installed with other versions
             continue
-        allowed = SpecifierSet(found["Requires-Python"] or "")
+        allowed = SpecifierSet(found.get("Requires-Python", ""))
         for python in PYTHONS:
             if pin.marker is None or pin.marker.evaluate({"python_version": python}):
                 assert f"{python}.0" in allowed, f"{pin}: not for Python {python}"

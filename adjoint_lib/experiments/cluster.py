@@ -1,7 +1,7 @@
 """Verification runs on a Dask cluster: on workers of this machine, or on a cluster that is there.
 
-    al.runs.run(plan, images, "runs/mine", compute=al.cluster.on_workers(model, 4))
-    al.runs.run(plan, images, "runs/mine", compute=al.cluster.on_scheduler(model, "tcp://...:8786"))
+    runs.run(plan, images, "runs/mine", compute=on_workers(model, 4))
+    runs.run(plan, images, "runs/mine", compute=on_scheduler(model, "tcp://...:8786"))
 
 `model` is the Keras model of the plan's network. A worker gets it as a ``.keras`` file, builds the
 network once, and checks its digest. The shards come back to this process, which saves them, so the

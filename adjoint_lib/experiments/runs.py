@@ -1,7 +1,7 @@
 """Verification runs: many images, divided into shards, each saved as soon as it is done.
 
-    plan = al.verification.Plan.of(net, method="tangent")
-    al.runs.run(plan, images, "runs/mine").report
+    plan = Plan.of(net, method="tangent")
+    run(plan, images, "runs/mine").report
 
 A run's folder holds ``run.json``, which says what decides the result (network, images, method,
 precision, ...), and a file for each finished shard with the digest of its content. However a run

@@ -2,7 +2,7 @@
 
 All three are piecewise linear (in fact linear, given the input and the bias), hold no state beyond
 their weights, and are registered under the package name ``adjoint_lib``, so that a ``.keras`` file
-holding them opens wherever this library has been imported.
+holding them opens by ``al.load_model``, and by Keras itself once this module has been imported.
 """
 
 from __future__ import annotations

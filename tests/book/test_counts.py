@@ -38,7 +38,7 @@ def test_the_paper_leaves_32_biases_of_resnet20_out():
 
 @pytest.mark.parametrize("name", NETS)
 def test_the_break_even_is_the_librarys(name):
-    """`modes` pushes when more units are asked for than directions can reach them."""
+    """`strategy` pushes when more units are asked for than directions can reach them."""
     net = NETS[name]
     for layer in net.layers:
         assert reaching(net, layer) == strategy.reaching(net, layer.number)

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from adjoint_lib.errors import InputError
 
@@ -64,6 +64,20 @@ class Registry(Mapping[Key, Value]):
                 importlib.import_module(f"{self._package}.{module.name}")
             self._package = None  # once all are in: an import that failed is tried again
         return self._found
+
+
+def method_from(module: str, name: str) -> Callable[..., Any]:
+    """A method whose function is in another module, imported by name when it is first called.
+
+    So a class offers what stands above it (`net.export`), and its own module imports nothing of it.
+    """
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(self, *args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"See `{module}.{name}`."
+    return method
 
 
 def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.4) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from adjoint_lib.experiments.runs import Compute, Outcome
     from adjoint_lib.verification.verify import Plan
 
+AGAINST_MODEL = 16  # images on which the network is compared with the Keras model itself
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of `verify`."""
@@ -158,6 +160,7 @@ def verify(options: argparse.Namespace) -> bool:
     images, origin = _images(options, dataset)
     import_tensorflow()
     from adjoint_lib.experiments import machine, models, results, runs
+    from adjoint_lib.verification.verify import compare_with_model
 
     if options.threads:
         machine.use_threads(options.threads)
@@ -170,6 +173,11 @@ def verify(options: argparse.Namespace) -> bool:
     folder = options.folder
     if folder is None and len(rest) > runs.shard_size(plan):
         folder = runs.default_folder(plan, rest)
+    errors = compare_with_model(plan.net, images[:AGAINST_MODEL], model)
+    note(
+        f"the Keras model agrees on {min(len(images), AGAINST_MODEL)} images: its layers differ by "
+        f"at most {max(errors.values(), default=0.0):.2g} of what rounding allows"
+    )
     note(f"verifying {plan.net!r} by the {plan.method} method")
     if folder is not None:
         note(f"shards are kept in {folder}; after any stop the same command goes on")
@@ -202,6 +210,8 @@ def verify(options: argparse.Namespace) -> bool:
 
 def _check_combination(options: argparse.Namespace) -> None:
     weights = options.weights
+    if options.scheduler == "":
+        raise InputError("--scheduler: expected an address such as tcp://host:8786, got ''.")
     if options.seed is not None and weights != "random" and not (options.model and weights is None):
         raise InputError("--seed is for --weights random; nothing else here is drawn by chance.")
     if options.file and weights in ("cifar10", "cifar100"):

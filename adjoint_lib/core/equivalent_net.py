@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from adjoint_lib._registry import method_from
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.graph import Shape
 from adjoint_lib.core.hypersurface import MODES, Hypersurface, mode_of
 from adjoint_lib.core.network import Network
-from adjoint_lib.core.primitives import Pattern
+from adjoint_lib.core.primitives import Activation, Pattern
 from adjoint_lib.core.tables import Table
-from adjoint_lib.errors import InputError
+from adjoint_lib.errors import AdjointError, InputError
 
 K = 1 / 8  # the paper's z = k [x; x_b]; a power of two, so the scaling commutes with rounding
 
@@ -46,7 +47,13 @@ class EquivalentNet(Network):
         c is the unit's value before its own bias is added, computed by TensorFlow's own layers.
         """
         wanted = [layer.number for layer in self.layers]
-        found = self.values_at(self.check_images(images), check_k(k), wanted)
+        mantissa, exponent = math.frexp(check_k(k))
+        batch = self.check_images(images)
+        if exponent in (0, 1):  # k = 1, or near it
+            mantissa, exponent = k, 0
+        found = self.values_at(batch, mantissa, wanted)
+        if exponent:
+            found = {n: _scaled(c, exponent, k) for n, c in found.items()}
         return {layer.name: found[layer.number] for layer in self.layers}
 
     def tangent(
@@ -90,8 +97,18 @@ class EquivalentNet(Network):
 
     def freeze(self, images: np.ndarray, k: float = K) -> Frozen:
         """The network frozen at the pattern of k [x; x_b]: one linear operator J per image."""
-        frozen, _ = self._freeze(self.check_images(images), check_k(k), [])
+        frozen, _ = self._freeze(self.check_images(images), self._pattern_at(k), [])
         return frozen
+
+    def _pattern_at(self, k: float) -> float:
+        """A number in [1, 2) at which the pattern is that at k: k divided by a power of two.
+
+        Such a division commutes with rounding, and nothing under- or overflows. An activation that
+        jumps is compared with its threshold itself, at 1, where no rounding of k t enters.
+        """
+        if any(isinstance(n.primitive, Activation) and n.primitive.jumps for n in self.graph.nodes):
+            return 1.0
+        return 2 * math.frexp(check_k(k))[0]
 
     def freeze_and_value(
         self, images: np.ndarray, k: float = K
@@ -101,7 +118,7 @@ class EquivalentNet(Network):
         Scaling by a power of two commutes with rounding, so the pattern at k [x; x_b] is that at
         [x; x_b], to the bit.
         """
-        if math.frexp(check_k(k))[0] != 0.5:
+        if self._pattern_at(k) != 1:
             return self.freeze(images, k), self.value(images)
         numbers = [layer.number for layer in self.layers]
         frozen, found = self._freeze(self.check_images(images), 1.0, numbers)
@@ -115,6 +132,11 @@ class EquivalentNet(Network):
         values = {}
         for number, inputs, value in self.evaluate(images, k, range(len(self.nodes))):
             primitive = self.nodes[number].primitive
+            if not bool(tf.reduce_all(tf.math.is_finite(value))):
+                raise AdjointError(
+                    f"layer '{self.nodes[number].name}' overflows {self.dtype.name} at this image; "
+                    "expected finite values. Compute in float64, or scale the image."
+                )
             patterns[number] = None if primitive is None else primitive.freeze(*inputs)
             if number in wanted:
                 values[number] = value
@@ -155,6 +177,8 @@ class EquivalentNet(Network):
         ]
         return Table(["layer", *MODES], rows)
 
+    export = method_from("adjoint_lib.explorer.export", "export")
+
     def __repr__(self) -> str:
         entries = " x ".join(map(str, self.input_shape))
         return (
@@ -169,6 +193,19 @@ def check_k(k: float) -> float:
     if not isinstance(k, (int, float, np.floating, np.integer)) or not 0 < k < math.inf:
         raise InputError(f"expected a finite k > 0 in z = k [x; x_b], got {k!r}.")
     return float(k)
+
+
+def _scaled(c: tf.Tensor, exponent: int, k: float) -> tf.Tensor:
+    """2^exponent c, if it is in the range of c's dtype."""
+    wide = np.ldexp(tf.cast(c, tf.float64).numpy(), exponent)
+    with np.errstate(over="ignore", under="ignore"):
+        found = wide.astype(c.dtype.as_numpy_dtype)
+    tiny = np.finfo(found.dtype).tiny
+    if not np.isfinite(found).all() or np.any((np.abs(found) < tiny) & (c != 0)):
+        raise InputError(
+            f"expected k with k c in the range of {c.dtype.name} for every unit c, got k = {k:g}."
+        )
+    return tf.constant(found)
 
 
 def _expect_shape(name: str, found: tf.Tensor, expected: Shape) -> None:

@@ -66,18 +66,19 @@ def _emit_scale(graph: Graph, node: Node, scale: Scale, private: set[int]) -> in
     factor = scale.factor
     earlier = graph.nodes[before]
     if isinstance(earlier.primitive, Kernel) and _is_per_channel(factor):
-        graph.nodes[before] = replace(
-            earlier, primitive=earlier.primitive.scaled(factor.reshape(-1))
-        )
+        scaled = earlier.primitive.scaled(factor.reshape(-1))
+        graph.nodes[before] = replace(earlier, primitive=scaled, holds=node.holds)
         return before
     if isinstance(earlier.primitive, Scale):
         merged = Scale(np.asarray(earlier.primitive.factor * factor))
-        graph.nodes[before] = replace(earlier, primitive=merged)
+        graph.nodes[before] = replace(earlier, primitive=merged, holds=node.holds)
         return before
     bias = graph.bias_of(before)
     if bias is not None:
-        h = _emit(graph, replace(node, inputs=earlier.inputs[:1]), private)
-        return graph.bias(bias.name, h, bias.bias.values * factor, bias.bias.origin)
+        h = _emit(graph, replace(node, inputs=earlier.inputs[:1], holds=()), private)
+        origin, values, size = bias.bias
+        total = graph.bias(bias.name, h, values * factor, origin, size * np.abs(factor))
+        return graph.hold(total, *node.holds)
     graph.nodes.append(node)
     return len(graph.nodes) - 1
 
@@ -90,8 +91,9 @@ def _merge_biases(graph: Graph, last: int) -> int:
         return last
     name = f"{first.name}+{second.name}"
     origin = f"{first.bias.origin}; {second.bias.origin}"
-    h = graph.nodes[before].inputs[0]
-    return graph.bias(name, h, first.bias.values + second.bias.values, origin)
+    h, size = graph.nodes[before].inputs[0], first.bias.size + second.bias.size
+    total = graph.bias(name, h, first.bias.values + second.bias.values, origin, size)
+    return graph.hold(total, *graph.nodes[last].holds)
 
 
 def _is_per_channel(factor: np.ndarray) -> bool:

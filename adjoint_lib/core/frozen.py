@@ -220,6 +220,7 @@ class Frozen:
 
     def blocks(self, wanted: Iterable[int], rows: int) -> Iterator[Block]:
         """J at the `wanted` nodes, some rows after the other: two pushes run at a time."""
+        self._check_single()
         wanted = frozenset(wanted)
         starts = itertools.chain(self._pixels(rows), self._biases(max(wanted), rows))
         return interleave(self._pushed(*some, wanted) for some in starts)
@@ -271,6 +272,7 @@ class Frozen:
             (layer, block): ``H[block.rows] = block.dense()``, where H has shape
             (d_in, *layer.shape). Rows that are never yielded are zero.
         """
+        self._check_single()
         by_number = {layer.number: layer for layer in (layers or self.net.layers)}
         rows = rows or batch_rows(self.net, by_number)
         few = pulled_layers(self.net, by_number.values())
@@ -295,9 +297,15 @@ class Frozen:
 
     def at(self, layer: Layer) -> Jacobian:
         """J of one image at the units of a layer, as a linear operator."""
-        if self.images.shape[0] != 1:
-            raise InputError(f"expected one frozen image, got {self.images.shape[0]}.")
+        self._check_single()
         return Jacobian(self, layer)
+
+    def _check_single(self) -> None:
+        """Refuse several images, each of which has a J of its own."""
+        if (count := self.images.shape[0]) != 1:
+            raise InputError(
+                f"expected one frozen image, got {count}. Take them one by one: part(0, 1), ..."
+            )
 
     @property
     def v(self) -> tuple[tf.Tensor, tf.Tensor]:

@@ -18,30 +18,41 @@ IMAGE = 0  # the image is always the first node
 
 @dataclass(frozen=True)
 class Source:
-    """A part of v = [x; x_b]: the image itself (`values` is None), a bias or constants."""
+    """A part of v = [x; x_b]: the image itself (`values` is None), a bias or constants.
+
+    `rounds` is a dtype that the image is rounded to before it is read, if the model does so; `size`
+    is the sum of |terms| that the values were added up from, where that is more than |values|.
+    """
 
     name: str
     origin: str
     shape: Shape
     values: np.ndarray | None = None
+    rounds: str | None = None
+    size: np.ndarray | None = None
 
 
 class Bias(NamedTuple):
-    """A part of x_b: where it comes from, and its values."""
+    """A part of x_b: where it comes from, its values, and the sum of |terms| they are made of."""
 
     origin: str
     values: np.ndarray
+    size: np.ndarray
 
 
 @dataclass(frozen=True)
 class Node:
-    """A source, or a primitive applied to earlier nodes. `shape` is that of one row."""
+    """A source, or a primitive applied to earlier nodes. `shape` is that of one row.
+
+    `holds` names the outputs of the model's layers that are the node's value.
+    """
 
     name: str
     shape: Shape
     inputs: tuple[int, ...] = ()
     primitive: Primitive | None = None
     source: Source | None = None
+    holds: tuple[str, ...] = ()
 
     @property
     def operation(self) -> Primitive:
@@ -60,7 +71,9 @@ class Node:
         """The source of a node that is a part of x_b."""
         if self.source is None or self.source.values is None:
             raise AssertionError(f"node '{self.name}' is no part of x_b.")
-        return Bias(self.source.origin, self.source.values)
+        given = self.source
+        size = np.abs(self.source.values) if given.size is None else given.size
+        return Bias(given.origin, self.source.values, size)
 
 
 @dataclass
@@ -70,25 +83,30 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
-    def image(self, shape: Shape) -> int:
+    def image(self, shape: Shape, rounds: str | None = None) -> int:
         """Add the image; it must be the first node."""
-        return self._append(Node("image", shape, source=Source("image", "the input x", shape)))
+        source = Source("image", "the input x", shape, rounds=rounds)
+        return self._append(Node("image", shape, source=source))
 
     def add(self, name: str, primitive: Primitive, inputs: Iterable[int], shape: Shape) -> int:
         """Add a primitive; returns the new node's number."""
         return self._append(Node(name, tuple(shape), tuple(inputs), primitive))
 
-    def source(self, name: str, origin: str, values: np.ndarray) -> int:
+    def source(
+        self, name: str, origin: str, values: np.ndarray, size: np.ndarray | None = None
+    ) -> int:
         """Add a slice of x_b with these values, of any shape that broadcasts where it is read."""
         values = np.asarray(values, float)
-        return self._append(
-            Node(name, values.shape, source=Source(name, origin, values.shape, values))
-        )
+        source = Source(name, origin, values.shape, values, size=size)
+        return self._append(Node(name, values.shape, source=source))
 
-    def bias(self, name: str, h: int, values: np.ndarray, origin: str) -> int:
+    def bias(
+        self, name: str, h: int, values: np.ndarray, origin: str, size: np.ndarray | None = None
+    ) -> int:
         """Add h + b, with b a new slice of x_b; its values broadcast against one row of h."""
         shape = self.nodes[h].shape
-        b = self.source(name, origin, self.aligned(values, h))
+        size = None if size is None else self.aligned(size, h)
+        b = self.source(name, origin, self.aligned(values, h), size)
         total = Sum((1.0, 1.0), (shape, self.nodes[b].shape))
         return self.add(name, total, (h, b), shape)
 
@@ -108,6 +126,12 @@ class Graph:
             and node.shape == self.nodes[node.inputs[0]].shape
         )
         return b if plain and b.is_bias else None
+
+    def hold(self, number: int, *names: str) -> int:
+        """Note that the node's value is also what these layers of the model give."""
+        node = self.nodes[number]
+        self.nodes[number] = replace(node, holds=(*node.holds, *names))
+        return number
 
     def consumers(self) -> Counter[int]:
         """How many times each node is read, counting the outputs."""

@@ -30,7 +30,7 @@ from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Conv
 from adjoint_lib.core.strategy import batch_rows, itemsize, prefers_pull
-from adjoint_lib.errors import InputError, TooLarge
+from adjoint_lib.errors import AdjointError, InputError, TooLarge
 
 Index: TypeAlias = Any  # an int, a slice, an Ellipsis, or a tuple of these
 
@@ -85,7 +85,9 @@ class Hypersurface:
         self.layer = layer
         self.mode = mode
         self.single = single
-        self.max_bytes = max_bytes
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, (int, np.integer)):
+            raise InputError(f"expected max_bytes as a whole number of bytes, got {max_bytes!r}.")
+        self.max_bytes = int(max_bytes)
 
     @property
     def net(self) -> Network:
@@ -108,7 +110,7 @@ class Hypersurface:
         self._check_budget(count)
         each = [self._compute(self.frozen.part(n, n + 1), axes) for n in images]
         rows = np.concatenate(each) if len(each) > 1 else each[0]
-        return Units(self.net, rows, self.frozen.images.numpy()[images], kept)
+        return Units(self.net, self.layer, rows, self.frozen.images.numpy()[images], kept)
 
     def at(self, units: np.ndarray) -> Units:
         """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
@@ -125,7 +127,7 @@ class Hypersurface:
             raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
         self._check_budget(len(units))
         rows = self._by_pull(self.frozen, units)
-        return Units(self.net, rows, self.frozen.images.numpy(), (len(units),))
+        return Units(self.net, self.layer, rows, self.frozen.images.numpy(), (len(units),))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         units = self[...]
@@ -256,11 +258,15 @@ class Units:
         H: (*chosen, d_in), the hypersurfaces, image part first.
     """
 
-    def __init__(self, net: Network, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]):
+    def __init__(
+        self, net: Network, layer: Layer, rows: np.ndarray, x: np.ndarray, kept: tuple[int, ...]
+    ):
         self._net = net
         self._x = x.reshape(len(x), -1)
         self._kept = kept
         self.H = rows.reshape(*kept, net.d_in)
+        if not np.isfinite(self.H).all():
+            raise AdjointError(f"H of '{layer.name}' overflows {net.dtype.name}. Try float64.")
 
     @property
     def image(self) -> np.ndarray:
@@ -307,6 +313,11 @@ class Units:
 def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
     """One int or slice for each axis; a missing one, or an Ellipsis, stands for whole axes."""
     parts = list(index) if isinstance(index, tuple) else [index]
+    if any(isinstance(part, (list, np.ndarray)) and np.ndim(part) for part in parts):
+        raise InputError(
+            "expected ints and slices as index, got a list, an array or a mask. For scattered "
+            "units use .at(units), one index tuple in each row; for a mask .at(np.argwhere(mask))."
+        )
     if sum(part is Ellipsis for part in parts) > 1 or len(
         [p for p in parts if p is not Ellipsis]
     ) > len(shape):
@@ -314,14 +325,17 @@ def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
             f"expected at most {len(shape)} indices for units of shape {shape}, got {len(parts)}."
         )
     missing = [slice(None)] * (len(shape) - sum(part is not Ellipsis for part in parts))
-    where = parts.index(Ellipsis) if Ellipsis in parts else len(parts)
+    where = next((at for at, part in enumerate(parts) if part is Ellipsis), len(parts))
     return iter([*parts[:where], *missing, *parts[where + 1 :]])
 
 
 def _entries(index: int | slice, size: int, name: str) -> np.ndarray:
     """The entries of one axis that an int or a slice chooses."""
     if isinstance(index, slice):
-        chosen = np.arange(size)[index]
+        try:
+            chosen = np.arange(size)[index]
+        except (TypeError, ValueError) as error:  # a step of zero, ends that are no ints
+            raise InputError(f"slice {index} of {name}: {error}.") from error
         if not chosen.size:
             raise InputError(f"slice {index} chooses nothing of {name}, which has size {size}.")
         return chosen

@@ -18,7 +18,14 @@ import tensorflow as tf
 
 from adjoint_lib._registry import did_you_mean
 from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
-from adjoint_lib.core.primitives import Conv, ConvTranspose, Dense, DepthwiseConv, Kernel
+from adjoint_lib.core.primitives import (
+    Conv,
+    ConvTranspose,
+    Dense,
+    DepthwiseConv,
+    Kernel,
+    is_float_array,
+)
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 
@@ -101,6 +108,8 @@ class Network:
         self.sources = _sources(graph)
         values = [graph.nodes[s.node].bias.values.reshape(-1) for s in self.sources]
         self.x_b = np.concatenate(values) if values else np.zeros(0)
+        for s in self.sources:
+            _check_finite(s.name, self.x_b[s.slice], self.dtype)
         self.layers = _layers(graph, self.sources)
         self._plans: dict[frozenset[int], Order] = {}
         self._casts: dict[tf.DType, Any] = {self.dtype: self}
@@ -152,7 +161,17 @@ class Network:
         if not np.isfinite(found).all():
             bad = int(np.count_nonzero(~np.isfinite(found)))
             raise InputError(f"expected finite images, got {bad} entries that are NaN or infinite.")
-        return tf.constant(found, self.dtype)
+        source = self.graph.nodes[IMAGE].source
+        if source is not None and source.rounds is not None:
+            found = found.astype(source.rounds)
+        with np.errstate(over="ignore", under="ignore"):
+            cast = found.astype(self.dtype.as_numpy_dtype)
+        if not np.isfinite(cast).all() or (found.any() and not cast.any()):
+            raise InputError(
+                f"expected images in the range of {self.dtype.name}, got entries up to "
+                f"{np.abs(found).max():.3g}. Scale them as in training."
+            )
+        return tf.constant(cast, self.dtype)
 
     def plan(self, wanted: frozenset[int]) -> Order:
         """The nodes that `wanted` depend on, each with those that nothing reads after it."""
@@ -231,7 +250,20 @@ def _bytes_of(name: str, value: object) -> bytes:
 def _cast(node: Node, dtype: tf.DType) -> Node:
     if node.primitive is None:
         return node
-    return replace(node, primitive=node.primitive.cast(dtype))
+    primitive = node.primitive.cast(dtype)
+    for value in primitive.held.values():
+        if is_float_array(value):
+            _check_finite(node.name, value, dtype)
+    return replace(node, primitive=primitive)
+
+
+def _check_finite(name: str, values: Any, dtype: tf.DType) -> None:
+    """Refuse parameters that are not finite, or not in this dtype."""
+    if not bool(tf.reduce_all(tf.math.is_finite(tf.cast(values, dtype)))):
+        raise InputError(
+            f"layer '{name}' has weights or statistics that are NaN or infinite in {dtype.name}; "
+            "expected finite ones. Train it again, or compute in float64."
+        )
 
 
 def _sources(graph: Graph) -> Table[BiasSource]:

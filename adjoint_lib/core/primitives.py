@@ -545,6 +545,18 @@ class Activation(Primitive):
         weights = [tf.gather(tf.constant(column, h.dtype), piece) for column in columns]
         return self._slope_of(piece), weights
 
+    @property
+    def jumps(self) -> bool:
+        """Whether two neighbouring pieces differ where they meet, as those of a threshold do."""
+        slopes, intercepts = np.asarray(self.slopes), np.array(self.intercepts)
+        return any(
+            bool(np.any(edge) and np.ndim(slopes) == 1)
+            and not np.allclose(
+                (slopes[p + 1] - slopes[p]) * edge, intercepts[p] - intercepts[p + 1]
+            )
+            for p, edge in enumerate(np.array(self.breakpoints))
+        )
+
     def _slope_of(self, piece: tf.Tensor) -> tf.Tensor:
         if len(self.slopes.shape) == 1:
             return tf.gather(self.slopes, piece)

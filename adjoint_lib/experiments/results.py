@@ -14,11 +14,13 @@ that went on from an earlier result (``--onto``) has the earlier one's provenanc
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adjoint_lib._files import replacing
+from adjoint_lib._reading import decoding, read_json, require
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError
 from adjoint_lib.experiments import paper, resources
@@ -105,14 +107,19 @@ def name(
 
 def read(path: str | Path) -> Result:
     """The report in a file with its provenance."""
-    report = Report.load(path)
-    provenance = json.loads(Path(path).read_text()).get("provenance")
-    if not isinstance(provenance, dict):
-        raise DataError(
-            f"{path}: expected a report with its provenance, found none. Compute it again with "
-            "python -m adjoint_lib verify ... --output."
+    expected = "a report with its provenance"
+    remedy = "Compute it again with python -m adjoint_lib verify ... --output."
+    found = read_json(path, expected, remedy)
+    with decoding(path, expected, remedy):
+        result = Result(
+            Report.from_dict(found, path), require(found.get("provenance"), dict, expected)
         )
-    return Result(report, provenance)
+        origin = result.provenance
+        for value in (origin["images"]["sha256"], origin["model"], origin["dataset"]):
+            require(value, str, "a text")
+        if not math.isfinite(result.seconds):
+            raise ValueError(f"{result.seconds} seconds")
+    return result
 
 
 def write(path: str | Path, result: Result) -> None:

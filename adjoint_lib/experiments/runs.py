@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from adjoint_lib.errors import AdjointError, DataError, InputError
+from adjoint_lib._reading import read_json
+from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.experiments import machine
 from adjoint_lib.experiments.run_folder import RunFolder
 from adjoint_lib.verification.report import FORMAT as REPORT_FORMAT
@@ -213,7 +214,9 @@ class _Shards:
         self.folder, self.run = folder, _digest(facts)
         path = folder.path / MANIFEST
         if path.exists():
-            folder.require_same(_manifest(path), facts)
+            what = "what a run of adjoint_lib has noted"
+            before = read_json(path, what, "Name another folder, or remove this one.")
+            folder.require_same(before, facts)
         else:
             folder.write(MANIFEST, _json(facts))
 
@@ -223,11 +226,13 @@ class _Shards:
         if not path.exists():
             return None
         try:
-            stored = json.loads(path.read_bytes())
+            stored = read_json(path, "a shard of a run", "It is computed again.")
             sound = stored.pop("sha256") == _digest(stored)
             if sound and (stored["run"], stored["first"]) == (self.run, first):
-                return stored["record"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+                record = stored["record"]
+                Report.from_dict(record["report"])
+                return record
+        except (AdjointError, KeyError, TypeError):
             sound = False
         if progress:
             _note(f"{path} is {'of another run' if sound else 'damaged'}: computing it again")
@@ -246,21 +251,6 @@ def _claimed(folder: str | Path | None, facts: dict[str, Any]) -> Iterator[_Shar
         return
     with RunFolder.claimed(folder, kept="Finished shards are kept") as claimed:
         yield _Shards(claimed, facts)
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    """The facts of the run whose folder this is."""
-    try:
-        facts = json.loads(path.read_bytes())
-        problem = "" if isinstance(facts, dict) else f"a {type(facts).__name__}"
-    except ValueError as error:
-        problem = str(error)
-    if problem:
-        raise DataError(
-            f"{path}: expected what a run of adjoint_lib has noted, got something unreadable "
-            f"({problem}). Name another folder, or remove this one."
-        )
-    return facts
 
 
 def _shard_name(first: int) -> str:

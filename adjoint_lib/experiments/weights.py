@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from adjoint_lib._files import replacing
+from adjoint_lib._reading import Header, read_arrays, read_json
 from adjoint_lib.errors import DataError, InputError
 
 
@@ -68,25 +69,29 @@ def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None
             f"{path} is not the file it should be: expected sha256 {sha256}, found {found}. "
             "Restore the file from the repository, or download it again."
         )
-    arrays, variables = _read(path), _variables(model)
-    problems = [
-        f"missing: {key} {tuple(v.shape)}" for key, v in variables.items() if key not in arrays
-    ]
-    problems += [
-        f"not in the model: {key} {a.shape}" for key, a in arrays.items() if key not in variables
-    ]
-    for key in variables.keys() & arrays.keys():
-        array, shape = arrays[key], tuple(variables[key].shape)
-        if array.shape != shape:
-            problems.append(f"wrong shape: {key} is {array.shape}, expected {shape}")
-        elif array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-            problems.append(f"not finite numbers: {key} ({array.dtype})")
-    if problems:
-        raise InputError(
-            f"The arrays in {path} do not fit model {model.name!r}:\n  "
-            + "\n  ".join(sorted(problems))
-            + "\nLoad them into the model they were saved from (same architecture and classes)."
-        )
+    variables = _variables(model)
+
+    def refuse(problems: list[str]) -> None:
+        if problems:
+            raise InputError(
+                f"The arrays in {path} do not fit model {model.name!r}:\n  "
+                + "\n  ".join(sorted(problems))
+                + "\nLoad them into the model they were saved from (same architecture and classes)."
+            )
+
+    arrays = read_arrays(
+        path,
+        "a weights file, an .npz of plain arrays",
+        "It may be truncated or of another format; save or download it again.",
+        lambda headers: refuse(_misfits(headers, variables)),
+    )
+    refuse(
+        [
+            f"not finite numbers: {key} ({a.dtype})"
+            for key, a in arrays.items()
+            if a.dtype.kind == "b" or not np.isfinite(a).all()
+        ]
+    )
     for key, variable in variables.items():
         variable.assign(arrays[key])
 
@@ -94,16 +99,13 @@ def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None
 def provenance(path: str | Path) -> dict:
     """What the ``.json`` beside the weights file ``path`` says; holds at least ``sha256``."""
     note = _npz(path).with_suffix(".json")
-    try:
-        content = json.loads(note.read_text())
-    except FileNotFoundError as error:
+    if not note.exists():
         raise DataError(
             f"No provenance file {note}: weights whose origin is recorded have one beside them. "
             "Restore it, or load the weights by their path alone."
-        ) from error
-    except ValueError as error:
-        raise DataError(f"{note} is not valid JSON ({error}). Restore the file.") from error
-    if not isinstance(content, dict) or not isinstance(content.get("sha256"), str):
+        )
+    content = read_json(note, "the record of weights, in JSON", "Restore the file.")
+    if not isinstance(content.get("sha256"), str):
         raise DataError(f'{note} should be a JSON object with a "sha256" entry. Restore the file.')
     return content
 
@@ -133,19 +135,19 @@ def _array(variable: keras.Variable) -> np.ndarray:
     return array if array.dtype.kind in "fiu" else array.astype(np.float32)
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged:
-            raise zipfile.BadZipFile(f"checksum of {damaged} differs")
-        with np.load(path) as file:
-            return {key: np.asarray(file[key]) for key in file.files}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
-        raise DataError(
-            f"{path} is not a readable .npz file of plain arrays ({error}). It may be truncated or "
-            "of another format; save or download it again."
-        ) from error
+def _misfits(headers: Mapping[str, Header], variables: dict[str, keras.Variable]) -> list[str]:
+    """How arrays of these shapes differ from the weights of a model."""
+    shapes = {key: tuple(variable.shape) for key, variable in variables.items()}
+    missing = [f"missing: {key} {shape}" for key, shape in shapes.items() if key not in headers]
+    others = [
+        f"not in the model: {key} {h.shape}" for key, h in headers.items() if key not in shapes
+    ]
+    wrong = [
+        f"wrong shape: {key} is {h.shape}, expected {shapes[key]}"
+        for key, h in headers.items()
+        if h.shape != shapes.get(key, h.shape)
+    ]
+    return missing + others + wrong
 
 
 def _sha256(path: Path) -> str:

@@ -30,13 +30,14 @@ def relu(
     """
     if max_value is None and threshold == 0:
         return leaky_relu(negative_slope)
-    edge = in_float32(threshold) / threshold if threshold else 1.0
+    edge = in_float32(threshold)
+    below = threshold / edge if edge else 1.0
     if max_value is None:
-        return thresholded_relu(negative_slope, threshold, edge)
+        return thresholded_relu(negative_slope, edge, below)
     ceiling = in_float32(max_value)
     if threshold >= max_value:
-        return switched_relu(negative_slope, ceiling, threshold, edge)
-    return clipped_relu(negative_slope, ceiling, threshold, edge)
+        return switched_relu(negative_slope, ceiling, edge, below)
+    return clipped_relu(negative_slope, ceiling, edge, below)
 
 
 def leaky_relu(negative_slope: float = 0.2) -> Lowered:
@@ -59,19 +60,19 @@ def prelu(alpha: np.ndarray) -> Lowered:
     return Activation(function, np.stack([alpha, np.ones_like(alpha)])), ()
 
 
-def thresholded_relu(leak: float, threshold: float, edge: float) -> Lowered:
-    """h above edge * t, with the threshold t, and leak * (h - t) below; constant: t."""
+def thresholded_relu(leak: float, threshold: float, below: float) -> Lowered:
+    """h above the threshold t, and leak * (h - below * t) up to it; constant: t."""
 
     def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > edge * t, h, leak * (h - t))
+        return tf.where(h > t, h, leak * (h - below * t))
 
     return (
-        Activation(function, np.array([leak, 1.0]), ((edge,),), ((-leak,), (0.0,))),
+        Activation(function, np.array([leak, 1.0]), ((1.0,),), ((-leak * below,), (0.0,))),
         (threshold,),
     )
 
 
-def clipped_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:
+def clipped_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
     """A thresholded ReLU with a ceiling above it; ReLU6 is (0, 6, 0). Constants: ceiling, t."""
     slopes = np.array([leak, 1.0, 0.0])
     if threshold == 0:
@@ -79,25 +80,26 @@ def clipped_relu(leak: float, ceiling: float, threshold: float, edge: float) -> 
         def clipped(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
             return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
 
-        intercepts = ((0.0,), (0.0,), (1.0,))
-        return Activation(clipped, slopes, ((0.0,), (1.0,)), intercepts), (ceiling,)
+        levels = ((0.0,), (0.0,), (1.0,))
+        return Activation(clipped, slopes, ((0.0,), (1.0,)), levels), (ceiling,)
 
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > edge * t, tf.minimum(h, top), leak * (h - t))
+        return tf.where(h > t, tf.minimum(h, top), leak * (h - below * t))
 
-    breakpoints = ((0.0, edge), (1.0, 0.0))
-    activation = Activation(function, slopes, breakpoints, ((0.0, -leak), (0.0, 0.0), (1.0, 0.0)))
+    breakpoints = ((0.0, 1.0), (1.0, 0.0))
+    intercepts = ((0.0, -leak * below), (0.0, 0.0), (1.0, 0.0))
+    activation = Activation(function, slopes, breakpoints, intercepts)
     return activation, (ceiling, threshold)
 
 
-def switched_relu(leak: float, ceiling: float, threshold: float, edge: float) -> Lowered:
+def switched_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
     """A ceiling at or below the threshold: a jump from leak to ceiling. Constants: ceiling, t."""
 
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > edge * t, tf.broadcast_to(top, tf.shape(h)), leak * (h - t))
+        return tf.where(h > t, tf.broadcast_to(top, tf.shape(h)), leak * (h - below * t))
 
     activation = Activation(
-        function, np.array([leak, 0.0]), ((0.0, edge),), ((0.0, -leak), (1.0, 0.0))
+        function, np.array([leak, 0.0]), ((0.0, 1.0),), ((0.0, -leak * below), (1.0, 0.0))
     )
     return activation, (ceiling, threshold)
 

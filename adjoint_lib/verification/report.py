@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjoint_lib._files import replacing
+from adjoint_lib._reading import decoding, read_json, require
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.verification.intervals import clustered
@@ -24,6 +26,8 @@ PER_DECADE = 20
 DECADES = (-20, 60)  # of the log histogram; below and above go to its first and last bin
 ENOUGH = 30  # images: with fewer, nothing is said about all images like them
 FORMAT = 2  # of the JSON files
+ABOUT = {"net": str, "digest": str, "dtype": str, "method": str, "k": float, "modes": dict}
+MOST = 2**62  # of a count
 
 
 @dataclass
@@ -103,6 +107,28 @@ class LayerReport:
             normwise=normwise,
             bound=bound,
         )
+
+    @classmethod
+    def restored(cls, stored: Mapping[str, Any]) -> LayerReport:
+        """The report of a layer from plain numbers; ValueError if they contradict each other."""
+        blank = vars(cls.empty())
+        if stored.keys() != blank.keys():
+            raise ValueError(f"a layer with {sorted(blank.keys() ^ stored.keys())} or without them")
+        r = cls(**{key: _restored(stored[key], zero) for key, zero in blank.items()})
+        missed = [r.units - int(n) for n in r.within]
+        each = r.units // r.images if r.images else 0
+        consistent = (
+            r.images > 0
+            and r.units == each * r.images > 0
+            and 0 <= missed[0] <= missed[1] <= missed[2] <= r.units
+            and all(m <= int(s) <= m * each for m, s in zip(missed, r.squares, strict=True))
+            and sum(r.histogram.tolist()) + r.under + r.over == r.units
+            and sum(r.magnitudes.tolist()) + r.exact == r.units
+            and math.isfinite(r.bound)
+        )
+        if not consistent:
+            raise ValueError(f"counts that contradict each other ({r.units} units)")
+        return r
 
     def __add__(self, other: LayerReport) -> LayerReport:
         largest = {"worst", "normwise", "bound"}
@@ -231,16 +257,8 @@ class Report:
     @classmethod
     def load(cls, path: str | Path) -> Report:
         """Read a report written by `save`."""
-        try:
-            found = json.loads(Path(path).read_text())
-            return cls.from_dict(found)
-        except OSError as error:
-            raise InputError(f"{path}: could not be read ({error}). Name a report.") from error
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{path} is not a report of adjoint_lib (format {FORMAT}): {error!r}. Run the "
-                "verification again."
-            ) from error
+        expected = f"a report of adjoint_lib (format {FORMAT})"
+        return cls.from_dict(read_json(path, expected, "Run the verification again."), path)
 
     def to_dict(self) -> dict[str, Any]:
         """The report in plain numbers and lists; zeros of the histograms are left out."""
@@ -256,16 +274,32 @@ class Report:
         }
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Report:
-        if found["format"] != FORMAT:
-            raise InputError(
-                f"expected a report of format {FORMAT}, got format {found['format']!r}."
-            )
-        layers = {}
-        for name, stored in found["layers"].items():
-            blank = vars(LayerReport.empty())
-            layers[name] = LayerReport(**{k: _restored(v, blank[k]) for k, v in stored.items()})
-        return cls(found["about"], layers, found["images"])
+    def from_dict(cls, found: dict[str, Any], path: str | Path = "the report") -> Report:
+        """The report that `to_dict` gave, if it says nothing that no verification can have found.
+
+        Args:
+            found: what `to_dict` gave.
+            path: where it comes from, for the message.
+
+        Raises:
+            DataError: for a report of another format, or one that contradicts itself.
+        """
+        with decoding(path, f"a report (format {FORMAT})", "Run the verification again."):
+            if found["format"] != FORMAT:
+                raise ValueError(f"format {found['format']!r}")
+            about = require(found["about"], dict, "what was verified")
+            layers = {name: LayerReport.restored(r) for name, r in found["layers"].items()}
+            report = cls(about, layers, found["images"])
+            for key, kind in ABOUT.items():
+                require(about[key], kind, f"{key} as {kind.__name__}")
+            require(about["weights_rounded"] or "", str, "weights_rounded as a text or null")
+            if not layers or list(about["modes"]) != list(layers):
+                raise ValueError(f"layers {list(layers)}, modes of {list(about['modes'])}")
+            if any(layer.images != report.images for layer in layers.values()):
+                raise ValueError(f"layers of other than {report.images} images")
+            if report.passed is not found["passed"]:
+                raise ValueError(f"passed {found['passed']}, but its errors say {report.passed}")
+            return report
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Report) and self.to_dict() == other.to_dict()
@@ -307,9 +341,14 @@ def _plain(value: Any) -> Any:
 
 
 def _restored(stored: Any, blank: Any) -> Any:
-    if not isinstance(blank, np.ndarray):
-        return stored
-    counts = blank.copy()
-    for index, count in stored.items():
-        counts[int(index)] = count
-    return counts
+    """The value that `_plain` made plain, if it is of the kind of `blank` and not below zero."""
+    if isinstance(blank, np.ndarray):
+        counts = blank.copy()
+        for index, count in stored.items():
+            counts[range(len(blank)).index(int(index))] = _restored(count, 0)
+        return counts
+    if isinstance(stored, bool) or not isinstance(stored, (int, type(blank))) or not stored >= 0:
+        raise ValueError(f"expected a number of at least 0, found {stored!r}")
+    if isinstance(blank, int) and stored > MOST:
+        raise ValueError(f"a count of {stored:.3g}")
+    return stored

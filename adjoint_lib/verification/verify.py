@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tqdm.auto import tqdm
@@ -27,6 +28,8 @@ from adjoint_lib.core.hypersurface import mode_of
 from adjoint_lib.core.network import Layer
 from adjoint_lib.core.strategy import WORKSPACE
 from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.frontend.comparison import compare
+from adjoint_lib.frontend.refusals import check_model, precision_of
 from adjoint_lib.verification import reconstruction
 from adjoint_lib.verification.coarse_weights import check_format, rounded
 from adjoint_lib.verification.reconstruction import METHODS, Reconstructed
@@ -47,6 +50,7 @@ def verify(
     weights_rounded: str | None = None,
     max_bytes: int = WORKSPACE,
     progress: bool = True,
+    model: keras.Model | None = None,
 ) -> Report:
     """Reconstruct every unit of these layers for every image, and collect the errors.
 
@@ -60,7 +64,13 @@ def verify(
         weights_rounded: "bfloat16" takes H from weights rounded to it, see `coarse_weights`.
         max_bytes: memory for the tensors of one push or pull; two run at a time.
         progress: show a progress bar if it takes longer than two seconds.
+        model: the Keras model that the net was made from. If given, the net is first compared with
+            it on these images, layer by layer, each on the model's own inputs (a layer with its
+            folded batch normalisation after that); a difference beyond rounding is an
+            `AdjointError`. The report's numbers stay the same.
     """
+    if model is not None:
+        compare_with_model(net, images, model)
     plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
     images = plan.net.check_images(images).numpy()
     report = plan.empty()
@@ -69,6 +79,17 @@ def verify(
             report += part
             bar.update(part.images)
     return report
+
+
+def compare_with_model(
+    net: EquivalentNet, images: np.ndarray, model: keras.Model
+) -> dict[str, float]:
+    """The largest error of each layer of the model, divided by what rounding allows: at most 1.
+
+    Unlike `verify`, this takes its reference from the model itself; see `frontend.comparison`.
+    """
+    check_model(model)
+    return compare(model, net.astype(precision_of(model)), images)
 
 
 def reconstruct(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from adjoint_book import exercises
+from adjoint_lib._reading import decoding, read_json
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError, InputError
 
@@ -152,8 +152,10 @@ def _book() -> Path:
 
 def _read(path: Path) -> Chapter:
     """A chapter from its notebook."""
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells]
+    said = "a notebook with cells", "Restore it from the repository."
+    found = read_json(path, *said)
+    with decoding(path, *said):
+        texts = ["".join(cell["source"]) for cell in found["cells"]] or [""]
     title = re.match(r"# (.+)", texts[0])
     minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", texts[0])
     needs = re.search(r"\*\*You need:\*\*(.*?)```", texts[0], re.S)

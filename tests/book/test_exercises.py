@@ -177,3 +177,11 @@ def test_an_unknown_check_names_the_nearest():
         _ = exercises.check_nothing
     with pytest.raises(AttributeError, match=r"Did you mean 'check_versions'\?"):
         _ = exercises.check_version
+
+
+@pytest.mark.parametrize("answer", [10**400, -(10**400), [10**400, 1]])
+def test_a_number_beyond_all_floats_is_an_answer_like_others(answer, capsys):
+    from adjoint_book.exercises.checking import compare
+
+    compare(answer, 3.0, correct="well done")
+    assert capsys.readouterr().out.startswith("Not yet")

@@ -203,3 +203,28 @@ def test_dense_layers_on_maps_are_convolutions():
     np.testing.assert_allclose(
         H[...].value, net.astype("float64").value(image)["last"][0], atol=1e-13
     )
+
+
+@pytest.mark.parametrize(
+    "index, said",
+    [
+        ([0, 1], r"\.at"),
+        (np.array([0, 1]), r"\.at"),
+        ((0, np.array([0, 1])), r"\.at"),
+        (np.ones(3, bool), r"\.at"),
+        (slice(None, None, 0), "zero"),
+        (slice("a", None), "slice"),
+    ],
+)
+def test_an_index_that_is_neither_int_nor_slice_is_refused_in_words(index, said):
+    import keras
+
+    import adjoint_lib as al
+
+    model = keras.Sequential([keras.Input((6, 6, 1)), keras.layers.Conv2D(2, 3, name="c")])
+    net = al.equivalent(model)
+    image = np.ones((6, 6, 1), np.float32)
+    with pytest.raises(al.InputError, match=said):
+        net.hypersurface(image, "c")[index]
+    with pytest.raises(al.InputError, match="max_bytes"):
+        net.hypersurface(image, "c", max_bytes="1 GB")

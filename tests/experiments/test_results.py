@@ -134,7 +134,10 @@ def test_a_run_goes_on_from_nothing_else(here, capsys, tmp_path):
         assert main(["verify", "--model", "vgg7", *options, "--onto", str(path)]) == 2
         err = capsys.readouterr().err
         assert problem in err and "Leave --onto out" in err
-    for odd, said in ((tmp_path / "none.json", "could not be read"), (tmp_path, "could not be")):
+    for odd, said in (
+        (tmp_path / "none.json", "something unreadable"),
+        (tmp_path, "not an ordinary file"),
+    ):
         assert main(["verify", "--model", "vgg7", *fc, "--onto", str(odd)]) == 2
         assert said in capsys.readouterr().err
 

@@ -46,6 +46,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import adjoint_lib as al
 from adjoint_lib.core import windows
@@ -80,6 +81,45 @@ def test_random_architecture(plan: Plan):
         check(plan)
     if next(examples_since_clearing) % 20 == 0:
         forget()
+
+
+@settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "40")))
+@given(
+    plans(),
+    st.sampled_from(["float32", "float64"]),
+    st.sampled_from(["random", "ties"]),
+    st.sampled_from([1.0, 1e-6, 1e6]),
+    st.booleans(),
+)
+def test_random_architecture_against_the_model(plan, dtype, kind, scale, subclass):
+    """Both precisions, small integers that tie everywhere, other scales, plain subclasses."""
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype)
+    try:
+        model, image = build(plan), scale * plan.image()
+    finally:
+        keras.config.set_dtype_policy(policy)
+    if kind == "ties":
+        model.set_weights([np.round(2 * np.abs(w)) / 2 for w in model.get_weights()])
+        image = np.round(plan.image())
+    if subclass:
+        model = Subclass(model.inputs, model.outputs, name="drawn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            net = al.equivalent(model)
+            report = al.verify(net, image, layers="all", model=model, progress=False)
+        except al.AdjointError as error:
+            assert "overflow" in str(error) or "range of" in str(error), error
+            return
+    for name, layer in report.layers.items():
+        assert layer.worst <= layer.bound, name
+    if next(examples_since_clearing) % 20 == 0:
+        forget()
+
+
+class Subclass(keras.Model):
+    """A functional model with a class of its own, and Keras's call."""
 
 
 def test_every_supported_layer_is_drawn():

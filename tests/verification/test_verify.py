@@ -241,10 +241,10 @@ def test_a_report_survives_its_file(report, tmp_path):
     stored = json.loads(path.read_text())
     stored["format"] = 99
     path.write_text(json.dumps(stored))
-    with pytest.raises(al.InputError, match="format 2"):
+    with pytest.raises(al.DataError, match="format 2"):
         al.Report.load(path)
     path.write_text("{")
-    with pytest.raises(al.InputError, match="not a report"):
+    with pytest.raises(al.DataError, match="expected a report"):
         al.Report.load(path)
 
 

@@ -7,13 +7,13 @@ whenever the process or the machine stops, the file holds either the new state o
 from __future__ import annotations
 
 import json
-import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from adjoint_lib._files import replacing
-from adjoint_lib.errors import DataError
+from adjoint_lib._reading import MAX_JSON, Header, decoding, read_array, read_arrays, require
 
 _NOTES = "notes.json"
 
@@ -25,8 +25,15 @@ def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> N
         np.savez(file, **{_NOTES: text}, **arrays)  # type: ignore[arg-type]  # names of arrays
 
 
-def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
+def load_checkpoint(
+    path: Path, accept: Callable[[dict, Mapping[str, Header]], None] = lambda notes, headers: None
+) -> tuple[dict[str, np.ndarray], dict] | None:
     """Read a checkpoint.
+
+    Args:
+        path: of the file.
+        accept: raises an error if these notes, or arrays of these shapes, are of another run; it is
+            asked before any array is read.
 
     Returns:
         The arrays and notes last saved at ``path``; None if nothing was saved there.
@@ -36,12 +43,13 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict] | None:
     """
     if not path.exists():
         return None
-    try:
-        with open(path, "rb") as file, np.load(file) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        return arrays, json.loads(arrays.pop(_NOTES).tobytes())
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        raise DataError(
-            f"{path}: expected a checkpoint of a training run, got something unreadable ({error}). "
-            "Remove it to start the run again."
-        ) from error
+    said = "a checkpoint of a training run", "Remove it to start the run again."
+    with decoding(path, *said):
+        text = read_array(path, _NOTES, *said, max_bytes=MAX_JSON)
+        notes = require(json.loads(text.tobytes()), dict, "notes that are a JSON object")
+        arrays = read_arrays(
+            path,
+            *said,
+            lambda found: accept(notes, {n: h for n, h in found.items() if n != _NOTES}),
+        )
+    return {name: array for name, array in arrays.items() if name != _NOTES}, notes

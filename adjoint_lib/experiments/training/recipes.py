@@ -7,12 +7,12 @@ its schedules are read from the paper's table.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from adjoint_lib._reading import read_json
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.experiments import paper, resources
@@ -132,7 +132,8 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
     """
     path = path or resources.path(f"results/ingredients-vgg7-{dataset}-{epochs}.json")
     variants: dict[str, list[dict]] = {}
-    for run in json.loads(path.read_text())["runs"]:
+    found = read_json(path, "runs of benchmarks.ingredients", "Run it again.")
+    for run in found["runs"]:
         variants.setdefault(run["recipe"]["name"], []).append(run)
     fast = variants.get("fast", [])
     splits = ["validation"]

@@ -21,7 +21,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from adjoint_lib._reading import Header, require
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments import data, models
 from adjoint_lib.experiments.run_folder import RunFolder
@@ -240,14 +241,27 @@ class _Run:
 
     def resume(self) -> None:
         """Take up the state of the last checkpoint, if there is one."""
-        found = load_checkpoint(self.folder.path / CHECKPOINT)
+        found = load_checkpoint(self.folder.path / CHECKPOINT, self._accept)
         if found is not None:
             arrays, notes = found
-            self.folder.require_same(notes["settings"], self.settings)
             self.learner.set_state(_part(arrays, "learner/"))
             self.best = _part(arrays, "best/")
             self.progress = Progress.restored(notes["progress"])
         self.progress.sessions += 1
+
+    def _accept(self, notes: dict, headers: Mapping[str, Header]) -> None:
+        """Refuse a checkpoint that is of another run, or not one of this run as it was saved."""
+        self.folder.require_same(require(notes.get("settings"), dict, "settings"), self.settings)
+        progress = Progress.restored(require(notes.get("progress"), dict, "progress"))
+        for key, value in vars(Progress()).items():
+            kind = (int, float) if key == "seconds" or isinstance(value, float) else type(value)
+            if key != "best_epoch" and not isinstance(getattr(progress, key), kind):
+                raise ValueError(f"{key} of the progress is {getattr(progress, key)!r}")
+        shapes = {f"learner/{key}": value.shape for key, value in self.learner.state().items()}
+        if progress.best_epoch is not None:
+            shapes |= {f"best/{key}": value.shape for key, value in self.learner.weights().items()}
+        if shapes != {key: header.shape for key, header in headers.items()}:
+            raise ValueError("its arrays are not those of the network and its optimizer")
 
     def save(self) -> None:
         arrays = {f"learner/{key}": value for key, value in self.learner.state().items()}

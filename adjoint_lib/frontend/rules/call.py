@@ -56,8 +56,10 @@ class Call:
         inputs = self.inputs if inputs is None else inputs
         return self.graph.add(self.name, primitive, inputs, self.shape if shape is None else shape)
 
-    def add_bias(self, h: int, values: np.ndarray, origin: str = "bias") -> int:
-        return self.graph.bias(self.name, h, values, f"{origin} of {self.name}")
+    def add_bias(
+        self, h: int, values: np.ndarray, origin: str = "bias", size: np.ndarray | None = None
+    ) -> int:
+        return self.graph.bias(self.name, h, values, f"{origin} of {self.name}", size)
 
     def add_activation(self, h: int, lowered: activations.Lowered) -> int:
         """Append an activation with its constants as entries of x_b."""
@@ -76,6 +78,11 @@ class Ref:
     """The place of a tensor among the arguments of a call: an index into its inputs."""
 
     index: int
+
+
+def before_activation(name: str) -> str:
+    """What a layer gives before its own activation, as nodes note it in `holds`."""
+    return f"{name}, before its activation"
 
 
 Rule = Callable[[Call], int]

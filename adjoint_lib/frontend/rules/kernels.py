@@ -11,7 +11,7 @@ from adjoint_lib.core import primitives as p
 from adjoint_lib.core.graph import Shape
 from adjoint_lib.errors import UnsupportedLayer
 from adjoint_lib.frontend.rules.activating import activate
-from adjoint_lib.frontend.rules.call import Call, rule, weight
+from adjoint_lib.frontend.rules.call import Call, before_activation, rule, weight
 
 L = keras.layers
 
@@ -111,4 +111,5 @@ def finish(call: Call, h: int) -> int:
     """What follows the kernel inside a Keras layer: its bias and its activation."""
     if call.layer.use_bias:
         h = call.add_bias(h, weight(call.layer.bias))
+    call.graph.hold(h, before_activation(call.name))
     return activate(call, h, call.layer.activation)

@@ -21,9 +21,9 @@ def batch_norm(call: Call) -> int:
     beta = weight(layer.beta) if layer.center else np.zeros_like(mean)
     scale, bias = folding.batch_norm(gamma, beta, mean, variance, layer.epsilon)
     axis = layer.axis if layer.axis < 0 else layer.axis - len(call.shape) - 1
-    return _affine(
-        call, along(scale, axis), along(bias, axis), "beta - gamma mean / sqrt(variance + epsilon)"
-    )
+    size = np.abs(beta) + np.abs(scale * mean)
+    origin = "beta - gamma mean / sqrt(variance + epsilon)"
+    return _affine(call, along(scale, axis), along(bias, axis), origin, along(size, axis))
 
 
 @rule(L.Rescaling)
@@ -59,8 +59,10 @@ def scalar_bias(call: Call) -> int:
     return call.add_bias(call.inputs[0], weight(call.layer.bias))
 
 
-def _affine(call: Call, scale: np.ndarray, bias: np.ndarray, origin: str) -> int:
-    return call.add_bias(call.add(p.Scale(scale)), bias, origin)
+def _affine(
+    call: Call, scale: np.ndarray, bias: np.ndarray, origin: str, size: np.ndarray | None = None
+) -> int:
+    return call.add_bias(call.add(p.Scale(scale)), bias, origin, size)
 
 
 def along(values: np.ndarray, axis: int) -> np.ndarray:

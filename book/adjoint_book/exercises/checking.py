@@ -168,6 +168,8 @@ def _said(value: Any) -> str:
         return kind(value)
     if isinstance(value, (bool, np.bool_, str)):
         return repr(str(value)) if isinstance(value, str) else str(bool(value))
+    if isinstance(value, int) and abs(value) > 10**300:
+        return "a whole number of more than 300 digits"
     if isinstance(value, (int, float, np.number)) and math.isfinite(value):
         return f"{float(value):.6g}"
     text = repr(value)

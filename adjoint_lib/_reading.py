@@ -1,0 +1,147 @@
+"""The one reader of files: JSON and arrays, whatever is in them.
+
+A file may be damaged, of another kind, or made to do harm. Its sizes are looked at before anything
+is decompressed, no pickle is loaded, and whatever fails becomes a `DataError` that says what was
+expected, what came and what to do.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjoint_lib.errors import AdjointError, DataError
+
+MAX_JSON = 64 << 20  # bytes
+MAX_MEMBERS = 10_000  # arrays in one file
+MAX_HEADER = 1 << 14  # bytes that say the shape and type of an array
+
+
+class Header(NamedTuple):
+    """What an array's first bytes say of it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@contextmanager
+def decoding(path: str | Path, expected: str, remedy: str) -> Iterator[None]:
+    """Turn whatever fails while a `with` block reads a file into one error in words.
+
+    Args:
+        path: of the file, for the message.
+        expected: what it should be, such as "a report of adjoint_lib".
+        remedy: ends the message.
+
+    Raises:
+        DataError: in place of any other exception; errors of this library pass.
+    """
+    try:
+        yield
+    except AdjointError:
+        raise
+    except Exception as error:  # decoders fail in any way: zlib.error, MemoryError, ...
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{path}: expected {expected}, got something unreadable ({type(error).__name__}: "
+            f"{reason}). {remedy}"
+        ) from error
+
+
+def read_json(path: str | Path, expected: str, remedy: str) -> dict[str, Any]:
+    """The JSON object in a file of at most `MAX_JSON` bytes; the arguments are `decoding`'s."""
+    with decoding(path, expected, remedy):
+        content = _ordinary(path, MAX_JSON).read_bytes()
+        return require(json.loads(content), dict, "a JSON object")
+
+
+def require(value: Any, kind: type, what: str) -> Any:
+    """The value, if it is of this type; an error for `decoding` otherwise."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"expected {what}, found {repr(value)[:60]}")
+    return value
+
+
+def read_arrays(
+    path: Path, expected: str, remedy: str, accept: Callable[[Mapping[str, Header]], None]
+) -> dict[str, np.ndarray]:
+    """The arrays of numbers in an `.npz` file.
+
+    Args:
+        path: of the file.
+        expected: what it should be, for messages.
+        remedy: ends a message.
+        accept: raises an error for arrays that are not to be read. It gets the shape and type of
+            each before any is decompressed, so what it lets through bounds the memory that is used.
+
+    Raises:
+        DataError: if the file is missing, unreadable or does not hold what its headers say.
+    """
+    with decoding(path, expected, remedy), zipfile.ZipFile(_ordinary(path)) as archive:
+        members = archive.infolist()
+        if len(members) > MAX_MEMBERS:
+            raise ValueError(f"{len(members)} arrays, more than {MAX_MEMBERS}")
+        names = {member.filename.removesuffix(".npy"): member for member in members}
+        if len(names) < len(members):
+            raise ValueError("several arrays of one name")
+        accept({name: _header(archive, member) for name, member in names.items()})
+        return {name: _array(archive, member) for name, member in names.items()}
+
+
+def read_array(path: Path, name: str, expected: str, remedy: str, max_bytes: int) -> np.ndarray:
+    """One array of an `.npz` file, of at most `max_bytes`; the rest of the file stays unread."""
+    with decoding(path, expected, remedy), zipfile.ZipFile(_ordinary(path)) as archive:
+        member = archive.getinfo(f"{name}.npy")
+        if (size := _header(archive, member).nbytes) > max_bytes:
+            raise ValueError(f"{name} has {size} bytes, more than {max_bytes}")
+        return _array(archive, member)
+
+
+def _ordinary(path: str | Path, most: int | None = None) -> Path:
+    """The path, if it is of an ordinary file: reading a device may never end."""
+    path = Path(path)
+    size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError("not an ordinary file")
+    if most is not None and size > most:
+        raise ValueError(f"{size} bytes, more than {most}")
+    return path
+
+
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
+    """The shape and type of an array, if it is one of plain numbers that fills its member."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is compressed in an unusual way")
+    with archive.open(member) as file:
+        start = io.BytesIO(file.read(MAX_HEADER))
+    formats = np.lib.format
+    readers = {(1, 0): formats.read_array_header_1_0, (2, 0): formats.read_array_header_2_0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that are valid, but written by Python 2
+        shape, _, dtype = readers[formats.read_magic(start)](start)
+    found = Header(shape, dtype)
+    if dtype.kind not in "fiub" or any(size < 0 for size in shape):
+        raise ValueError(f"{member.filename} is not one of the plain arrays of numbers: {dtype}")
+    if start.tell() + found.nbytes != member.file_size:
+        raise ValueError(f"{member.filename} is truncated, or longer than its shape {shape} says")
+    return found
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """The array whose header was found in order; its checksum is compared at its end."""
+    with archive.open(member) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(np.lib.format.read_array(file))  # of plain numbers, as its header said

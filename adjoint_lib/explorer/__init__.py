@@ -1,0 +1,1 @@
+"""Equivalent networks outside Python: the export, the engine in JavaScript, the explorer page."""

@@ -1,0 +1,183 @@
+"""A network against the Keras model it was made from: every layer, on the model's own inputs.
+
+The model is run layer by layer. Each stretch of the network, from what one layer of the model gives
+to what the next one gives, gets the model's values as its inputs, and what it computes is held
+against the model's next value, entry by entry:
+
+    |ours - theirs| <= (2 n + 64) u A,    A = |inputs| through |weights| of that stretch
+
+with n its roundings and 64 for those that only the model makes (a batch normalisation that we
+fold). Errors do not add up from layer to layer, so this is as sharp in the last layer as in the
+first, and no activation is on another piece by rounding. Where batch normalisation is folded into a
+kernel, the stretch ends after it. If every stretch agrees, so do the network and the model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from adjoint_lib.core.equivalent_net import EquivalentNet
+from adjoint_lib.core.error_bounds import unit_roundoff
+from adjoint_lib.core.graph import IMAGE
+from adjoint_lib.core.primitives import AlongAxis, is_float_array, map_pattern
+from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.frontend._keras_graph import Node, arguments, functional, without_activation
+from adjoint_lib.frontend.lowering import Walk
+from adjoint_lib.frontend.rules.call import before_activation
+
+THEIRS = 64  # roundings that folding saves
+
+
+def trial_images(net: EquivalentNet) -> np.ndarray:
+    """Images at several scales: zeros, N(0, 1), [0, 1], 0 ... 255, and one constant."""
+    rng, shape = np.random.default_rng(0), net.input_shape
+    some = [np.zeros(shape), rng.normal(size=shape), rng.uniform(size=shape)]
+    return np.stack([*some, rng.integers(0, 256, shape), np.full(shape, 0.5)]).astype(float)
+
+
+def compare(
+    model: keras.Model, net: EquivalentNet, images: np.ndarray, warn: bool = False
+) -> dict[str, float]:
+    """The largest error of each layer of the model, divided by what rounding allows.
+
+    With `warn`, layers that read zeros only, so that nothing could be compared, are warned of.
+
+    Raises:
+        AdjointError: some layer differs by more than rounding.
+        InputError: the model is not that of the network, or overflows at each image.
+    """
+    worst: dict[str, float] = {}
+    read: set[int] = set()  # layers that have read anything but zeros
+    overflows, compared = "", False
+    for image in net.check_images(images).numpy():
+        theirs = _Execution(model, image[None])
+        if theirs.overflows:
+            overflows = theirs.overflows
+        else:
+            _compare_one(net, image[None], theirs.found, worst, read)
+            compared = compared or bool(image.any())
+    if overflows and not compared:
+        raise InputError(
+            f"model '{model.name}' overflows {net.dtype.name} in layer '{overflows}' at every "
+            "image tried; expected finite values. Check its weights, or build it in float64."
+        )
+    silent = [layer.name for layer in net.layers if layer.number not in read]
+    if warn and silent:
+        warnings.warn(
+            f"layers {', '.join(map(repr, silent))} of '{model.name}' read zeros only at all "
+            "images tried: their kernels could not be compared with the model.",
+            stacklevel=3,
+        )
+    return worst
+
+
+class _Execution(Walk[tf.Tensor]):
+    """The model run on one image, with what each layer gives kept by name in `found`."""
+
+    def __init__(self, model: keras.Model, image: np.ndarray):
+        super().__init__()
+        self.found: dict[str, tf.Tensor] = {}
+        self.overflows = ""
+        x = tf.constant(image, model.inputs[0].dtype)
+        ours = self.run(functional(model), [x], "")
+        for a, b in zip(ours, tf.nest.flatten(model(x, training=False)), strict=True):
+            if not self.overflows and not np.allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max()):
+                raise AdjointError(
+                    f"model '{model.name}' gives other outputs than its layers one after the other."
+                    " Expected a model that computes its graph."
+                )
+
+    def apply(self, node: Node, name: str, inputs: list[tf.Tensor]) -> tf.Tensor:
+        layer = node.operation
+        args, kwargs = arguments(node, inputs)
+        if hasattr(layer, "use_bias") and hasattr(layer, "activation"):
+            before = without_activation(layer).call(tf.cast(args[0], layer.compute_dtype))
+            self._keep(before_activation(name), before)
+            out = before if layer.activation is None else layer.activation(before)
+        else:
+            out = layer(*args, **kwargs)
+        return self._keep(name, out)
+
+    def _keep(self, name: str, value: tf.Tensor) -> tf.Tensor:
+        if not self.overflows and not bool(tf.reduce_all(tf.math.is_finite(value))):
+            self.overflows = name
+        self.found[name] = value
+        return value
+
+
+def _compare_one(
+    net: EquivalentNet,
+    image: np.ndarray,
+    theirs: dict[str, tf.Tensor],
+    worst: dict[str, float],
+    read: set[int],
+) -> None:
+    values: dict[int, Any] = {}
+    scales: dict[int, Any] = {}
+    counts: dict[int, int] = {}
+    u = _roundoff(net)
+    for number, finished in net.plan(frozenset(range(len(net.nodes)))):
+        node = net.nodes[number]
+        if node.primitive is None:
+            x = image if number == IMAGE else node.bias.values[None]
+            size = np.abs(image) if number == IMAGE else node.bias.size[None]
+            ours, A, n = tf.cast(x, net.dtype), tf.cast(size, net.dtype), 1
+        else:
+            inputs = [values[i] for i in node.inputs]
+            ours = node.operation.value(*inputs)
+            A = _scale(net, number, inputs, [scales[i] for i in node.inputs])
+            n = max(counts[i] for i in node.inputs) + node.operation.roundings
+        held = [theirs.get(name) for name in node.holds]
+        for name, given in zip(node.holds, held, strict=True):
+            if given is None or given.shape != ours.shape:
+                raise InputError(
+                    f"expected the model that '{net.name}' was made from, but layer '{name}' is "
+                    "not in this one, or has another shape."
+                )
+            error = ours - tf.cast(given, net.dtype)
+            ratio = _largest_ratio(error, (2 * n + THEIRS) * u * A, net)
+            worst[name] = max(worst.get(name, 0.0), ratio)
+            if not ratio <= 1:
+                raise _difference(net, name, error)
+        if held:
+            ours = tf.cast(held[-1], net.dtype)
+            A, n = tf.abs(ours), 0
+        values[number], scales[number], counts[number] = ours, A, n
+        read.update(x.number for x in net.layers if x.number == number and np.any(values[x.reads]))
+        for old in finished:
+            del values[old], scales[old]
+
+
+def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]) -> tf.Tensor:
+    """A of a node: its inputs' A through |weights| and |slopes|."""
+    pattern = map_pattern(
+        lambda p: tf.abs(p) if is_float_array(p) else p, net.nodes[number].operation.freeze(*inputs)
+    )
+    return net.absolute_nodes[number].operation.push(pattern, *scales)
+
+
+def _roundoff(net: EquivalentNet) -> float:
+    """u of what the model computes in: tf.image.resize interpolates in float32 always."""
+    interpolates = any(isinstance(n.primitive, AlongAxis) for n in net.nodes)
+    return unit_roundoff("float32" if interpolates else net.dtype)
+
+
+def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, net: EquivalentNet) -> float:
+    """max |error| / limit, where what underflows does not count."""
+    tiny = np.finfo(net.dtype.as_numpy_dtype).tiny / unit_roundoff(net.dtype)
+    return float(np.max(np.abs(error) / (np.asarray(limit) + tiny)))
+
+
+def _difference(net: EquivalentNet, name: str, error: tf.Tensor) -> AdjointError:
+    channel = int(np.argmax(np.abs(error)) % error.shape[-1])
+    return AdjointError(
+        f"the equivalent network of '{net.name}' differs from the model at layer '{name}', channel "
+        f"{channel}, by {np.max(np.abs(error)):.3g}, which is more than rounding explains. Either "
+        "the layer's code or weights were changed since, or this is a bug in adjoint_lib: please "
+        "report it with the model."
+    )

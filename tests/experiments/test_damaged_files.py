@@ -1,0 +1,191 @@
+"""Files that are damaged, contradict themselves or were made to do harm, in every reader.
+
+The fuzz test takes 40 damaged files a reader; more by hand: ADJOINT_FUZZ=2000 pytest <this file>.
+"""
+
+import json
+import os
+import resource
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+
+import adjoint_lib as al
+from adjoint_book import course
+from adjoint_lib import _reading
+from adjoint_lib.errors import AdjointError
+from adjoint_lib.experiments import results, weights
+from adjoint_lib.experiments.training import checkpoint
+from running import tiny_model
+
+COUNT = int(os.environ.get("ADJOINT_FUZZ", "40"))
+ALLOWED = 200 << 20  # bytes of memory beyond those at the start
+
+MODEL = tiny_model()
+ACCEPT = {"a": (300,), "b": (2, 3)}
+NOTEBOOK = "# T\n\n**Time:** 5 minutes\n\n**You need:** nothing\n```"
+
+
+def fits(notes, headers):
+    found = {name: header.shape for name, header in headers.items()}
+    if found != ACCEPT:
+        raise al.InputError(f"expected {ACCEPT}, got {found}")
+
+
+def a_report(path):
+    images = np.random.default_rng(0).random((2, 32, 32, 3), np.float32)
+    al.verify(al.equivalent(MODEL), images, method="tangent").save(path)
+
+
+def a_result(path):
+    a_report(path)
+    origin = {"model": "m", "dataset": "d", "images": {"sha256": "0"}, "time": {"seconds": 1.0}}
+    path.write_text(json.dumps({"provenance": origin, **json.loads(path.read_text())}))
+
+
+def a_checkpoint(path):
+    arrays = {"a": np.arange(300.0), "b": np.ones((2, 3), np.float32)}
+    checkpoint.save_checkpoint(path, arrays, {"epoch": 1})
+
+
+READERS = {
+    "weights.npz": (
+        lambda path: weights.save_weights(MODEL, path, {}),
+        lambda path: weights.load_weights(keras.models.clone_model(MODEL), path),
+    ),
+    "weights.json": (
+        lambda path: weights.save_weights(MODEL, path.with_suffix(".npz"), {"seed": 1}),
+        lambda path: weights.provenance(path.with_suffix(".npz")),
+    ),
+    "checkpoint.npz": (a_checkpoint, lambda path: checkpoint.load_checkpoint(path, fits)),
+    "report.json": (a_report, al.Report.load),
+    "result.json": (a_result, results.read),
+    "01-course.ipynb": (
+        lambda path: path.write_text(json.dumps({"cells": [{"source": [NOTEBOOK]}]})),
+        lambda path: course.chapters(path.parent),
+    ),
+}
+
+
+def damaged(whole, random):
+    """The bytes with a few of them changed, removed, inserted, repeated or cut off."""
+    content = bytearray(whole)
+    for _ in range(random.integers(1, 5)):
+        at = int(random.integers(0, len(content) + 1))
+        size = int(random.integers(1, 9))
+        kind = random.integers(0, 5)
+        if kind == 0 and at < len(content):
+            content[at] = random.integers(0, 256)
+        elif kind == 1:
+            del content[at : at + size]
+        elif kind == 2:
+            content[at:at] = random.bytes(size)
+        elif kind == 3:
+            content[at : at + size] = random.choice([b"\xff" * 8, b"-1", b"1e999", b"9" * 30, b"["])
+        elif random.random() < 0.2:
+            del content[at:]
+    return bytes(content)
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_read_or_refused_in_words(name, tmp_path):
+    write, read = READERS[name]
+    path = tmp_path / name
+    write(path)
+    whole = path.read_bytes()
+    read(path)
+    before, refused = peak(), 0
+    for seed in range(COUNT):
+        path.write_bytes(damaged(whole, np.random.default_rng([seed, len(name)])))
+        try:
+            read(path)
+        except AdjointError as error:
+            refused += 1
+            assert str(path) in str(error) or path.name in str(error)
+    assert refused > COUNT / 4
+    assert peak() - before < ALLOWED
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_file_at_all_is_refused_in_words(name, tmp_path):
+    path = tmp_path / name
+    path.mkdir()
+    with pytest.raises(AdjointError):
+        READERS[name][1](path)
+
+
+def bomb(path, names, shape):
+    """An archive of a few MB whose arrays of zeros are of this shape."""
+    size = int(np.prod(shape)) * 4
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+                for start in range(0, size, 1 << 24):
+                    file.write(bytes(min(1 << 24, size - start)))
+
+
+def test_a_zip_bomb_is_refused_before_it_is_decompressed(tmp_path):
+    path = tmp_path / "w.npz"
+    bomb(path, ["tiny/c1/kernel"], (300 << 18,))  # 300 MiB in 300 KB
+    assert path.stat().st_size < 1 << 20
+    before = peak()
+    with pytest.raises(al.InputError, match="wrong shape: tiny/c1/kernel"):
+        weights.load_weights(MODEL, path)
+    with pytest.raises(al.InputError, match="expected"):
+        a = tmp_path / "c.npz"
+        bomb(a, ["a"], (1 << 18,))
+        with zipfile.ZipFile(a, "a") as archive, archive.open("notes.json.npy", "w") as file:
+            np.lib.format.write_array(file, np.frombuffer(b"{}", np.uint8))
+        checkpoint.load_checkpoint(a, fits)
+    assert peak() - before < ALLOWED
+
+
+def test_an_array_that_its_header_does_not_describe_is_refused(tmp_path):
+    path = tmp_path / "c.npz"
+    with zipfile.ZipFile(path, "w") as archive, archive.open("a.npy", "w") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (3,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(800))
+    with pytest.raises(al.DataError, match="longer than its shape"):
+        _reading.read_arrays(path, "arrays", "Make it again.", lambda headers: None)
+
+
+def layer_of(stored):
+    return next(iter(stored["layers"].values()))
+
+
+CONTRADICTIONS = {
+    "units below zero": lambda r: layer_of(r).update(units=-5),
+    "more within than units": lambda r: layer_of(r)["within"].update({"0": 10**9}),
+    "an infinite error that passed": lambda r: layer_of(r).update(worst=float("inf")),
+    "an infinite bound": lambda r: layer_of(r).update(bound=float("inf")),
+    "an error that is no number": lambda r: layer_of(r).update(normwise=float("nan")),
+    "no layers": lambda r: r.update(layers={}),
+    "no layers and no modes": lambda r: (r.update(layers={}), r["about"].update(modes={})),
+    "no images": lambda r: r.update(images=0),
+    "a bin before the first": lambda r: layer_of(r)["histogram"].update({"-1": 0}),
+    "a count that is true": lambda r: layer_of(r).update(exact=True),
+    "a count without end": lambda r: layer_of(r).update(over=10**400),
+    "a key too many": lambda r: layer_of(r).update(more=1),
+    "a verdict that is wrong": lambda r: r.update(passed=False),
+    "a network without name": lambda r: r["about"].update(net=None),
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_report_that_contradicts_itself_is_refused(change, tmp_path):
+    path = tmp_path / "report.json"
+    a_report(path)
+    stored = json.loads(path.read_text())
+    change(stored)
+    path.write_text(json.dumps(stored))
+    with pytest.raises(al.DataError, match="expected a report"):
+        al.Report.load(path)

@@ -1,0 +1,416 @@
+"""Models and calls that once gave a wrong answer in silence: now right, or refused in words."""
+
+import keras
+import numpy as np
+import pytest
+
+import adjoint_lib as al
+from reference import image_of, small_net
+
+L = keras.layers
+
+
+def sequence(*layers, shape=(4,), dtype=None) -> keras.Model:
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *layers])
+
+
+# ------------------------------------------------------------------ one image at a time
+
+
+def test_the_stream_of_hypersurfaces_takes_one_image():
+    """It gave all images the pattern of the first."""
+    _, net = small_net()
+    images = np.stack([image_of(net, seed) for seed in range(2)])
+    with pytest.raises(al.InputError, match=r"one frozen image, got 2.*part\(0, 1\)"):
+        list(net.freeze(images).hypersurfaces())
+    second = net.freeze(images).part(1, 2)
+    alone = net.freeze(images[1])
+    for (layer, ours), (_, expected) in zip(
+        second.hypersurfaces(), alone.hypersurfaces(), strict=True
+    ):
+        np.testing.assert_array_equal(ours.dense(), expected.dense(), layer.name)
+
+
+# ------------------------------------------------------------------ names
+
+
+def test_a_name_that_a_second_use_takes_is_refused():
+    """`hypersurface("c#2")` and `value()["c#2"]` meant different layers."""
+    x = keras.Input((4,))
+    shared = L.Dense(4, name="c")
+    again = shared(shared(x))
+    with pytest.raises(al.InputError, match=r"two layers.*'c#2'.*[Rr]ename"):
+        al.equivalent(keras.Model(x, L.Dense(4, name="c#2")(again)))
+    with pytest.raises(al.InputError, match=r"'c#2'"):
+        al.equivalent(keras.Model(x, shared(shared(L.Dense(4, name="c#2")(x)))))
+
+
+def test_a_name_with_a_number_sign_is_fine_alone():
+    assert al.equivalent(sequence(L.Dense(2, name="c#2"))).layers[0].name == "c#2"
+
+
+# ------------------------------------------------------------------ what a call computes
+
+
+def test_a_nested_model_called_in_training_mode_is_refused():
+    inner = keras.Sequential([keras.Input((4,)), L.BatchNormalization()], name="inner")
+    x = keras.Input((4,))
+    model = keras.Model(x, L.Dense(2)(inner(x, training=True)))
+    with pytest.raises(al.UnsupportedLayer, match="'inner' is called with training=True"):
+        al.equivalent(model)
+
+
+def test_a_call_with_a_mask_is_refused():
+    x = keras.Input((4, 2))
+    mask = keras.Input((4,), dtype="bool")
+    pooled = L.GlobalAveragePooling1D(name="pool")(x, mask=mask)
+    inner = keras.Model([x, mask], pooled)
+    y = keras.Input((4, 2))
+    with pytest.raises(al.AdjointError):
+        al.equivalent(keras.Model(y, inner([y, y[..., 0] > 0])))
+
+
+class Doubling(keras.Model):
+    """A functional model by its construction, with a call of its own beside its graph."""
+
+    def call(self, inputs, training=None, mask=None):
+        return 2 * super().call(inputs)
+
+
+class DoublingSequence(keras.Sequential):
+    def call(self, inputs, training=None, mask=None):
+        return 2 * super().call(inputs)
+
+
+class DoublingOutside(keras.Model):
+    def __call__(self, *args, **kwargs):
+        return 2 * super().__call__(*args, **kwargs)
+
+
+class Plain(keras.Model):
+    """A subclass that trains in its own way and computes as every functional model."""
+
+    def train_step(self, data):
+        raise NotImplementedError
+
+
+def subclassed(kind: type) -> keras.Model:
+    if issubclass(kind, keras.Sequential):
+        return kind([keras.Input((4,)), L.Dense(2, name="dense")], name="own")
+    x = keras.Input((4,))
+    return kind(x, L.Dense(2, name="dense")(x), name="own")
+
+
+@pytest.mark.parametrize("kind", [Doubling, DoublingSequence, DoublingOutside])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subclass_with_a_call_of_its_own_is_refused(kind, nested):
+    """It was read as its graph: half of what the model computes."""
+    model = subclassed(kind)
+    if nested:
+        x = keras.Input((4,))
+        model = keras.Model(x, model(x))
+    with pytest.raises(al.UnsupportedLayer, match=f"'own' .{kind.__name__}.*call of its own"):
+        al.equivalent(model)
+
+
+def test_a_subclass_that_only_trains_in_its_own_way_is_read():
+    model = subclassed(Plain)
+    x = np.ones((1, 4), np.float32)
+    np.testing.assert_allclose(al.equivalent(model)(x), model(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["layer", "model", "convolution"])
+def test_a_method_replaced_on_the_instance_is_refused(kind):
+    model = sequence(L.Conv2D(2, 3, name="conv"), shape=(5, 5, 2))
+    target = model if kind == "model" else model.get_layer("conv")
+    method = "convolution_op" if kind == "convolution" else "call"
+    original = getattr(target, method)
+    setattr(target, method, lambda *args, **kwargs: 0 * original(*args, **kwargs))
+    with pytest.raises(al.UnsupportedLayer, match=f"'{target.name}'.*{method}.*replaced"):
+        al.equivalent(model)
+
+
+# ------------------------------------------------------------------ precision
+
+
+@pytest.mark.parametrize("mode", ["int8", "float8"])
+def test_a_quantised_model_is_refused(mode):
+    """A saturated softmax hid that its units were others: 384 instead of 14.9."""
+    dense = L.Dense(3, activation="softmax", name="out")
+    model = sequence(L.Dense(8, name="first"), dense)
+    model.quantize(mode)
+    with pytest.raises(al.InputError, match=f"'first'.*quantised.*{mode}"):
+        al.equivalent(model)
+
+
+NARROW = {
+    "a sum": lambda x: L.Dense(2)(L.Add(name="odd", dtype="float16")([x, x])),
+    "a ReLU": lambda x: L.Dense(2)(L.ReLU(name="odd", dtype="bfloat16")(x)),
+    "a reshape": lambda x: L.Dense(2)(L.Flatten(name="odd", dtype="float16")(x)),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_layer_without_weights_in_a_lower_precision_is_refused(name, nested):
+    x = keras.Input((4,))
+    model = keras.Model(x, NARROW[name](x))
+    if nested:
+        model = keras.Sequential([keras.Input((4,)), model])
+    with pytest.raises(al.InputError, match=r"'odd' computes in b?float16"):
+        al.equivalent(model)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8", "int32"])
+def test_an_input_that_rounds_the_image_is_refused(dtype):
+    with pytest.raises(al.InputError, match=f"takes images in {dtype}"):
+        al.equivalent(sequence(L.Rescaling(1 / 255), L.Dense(2), dtype=dtype))
+
+
+def test_an_image_is_rounded_where_the_model_rounds_it():
+    """keras.Input stays float32 under a float64 policy, and the model casts x there."""
+    model = sequence(L.Dense(2, dtype="float64", name="dense"), dtype="float32")
+    net, x = al.equivalent(model), np.random.default_rng(0).normal(size=(1, 4))
+    assert net.dtype == "float64"
+    np.testing.assert_allclose(net(x), model(x), rtol=1e-14)
+    found = net.hypersurface(x[0], "dense")[...].value
+    np.testing.assert_allclose(found, model(x)[0], rtol=1e-14)
+
+
+def test_an_input_inside_that_rounds_is_refused():
+    inner = sequence(L.Dense(4, dtype="float64"), dtype="float32")
+    outer = keras.Sequential([keras.Input((4,), dtype="float64"), L.Dense(4, dtype="float64")])
+    outer.add(inner)
+    with pytest.raises(al.InputError, match="takes images in float32"):
+        al.equivalent(outer)
+
+
+# ------------------------------------------------------------------ range
+
+
+def identity_then(*layers, shape=(4,)) -> keras.Model:
+    """The layers on the image itself: a dense layer with the unit matrix comes first."""
+    model = sequence(L.Dense(shape[-1], use_bias=False, name="first"), *layers, shape=shape)
+    model.get_layer("first").kernel.assign(np.eye(shape[-1]))
+    return model
+
+
+@pytest.mark.parametrize("k", [1e-300, 1e-45, 1e-38, 0.1, 1e39, 1e300])
+def test_any_positive_k_gives_the_same_hypersurface(k):
+    """In float32, 1e-38 v underflows and 1e39 v overflows: H was 0, or 2 % off."""
+    _, net = small_net()
+    net, x = net.astype("float32"), image_of(net)
+    for layer in net.layers:
+        expected = net.hypersurface(x, layer.name, k=1.0)[...].value
+        found = net.hypersurface(x, layer.name, k=k)[...].value
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("k", [1e-45, 1e-38, 1e39])
+def test_a_value_outside_the_range_of_the_dtype_is_refused(k):
+    _, net = small_net()
+    with pytest.raises(al.InputError, match="range of float32"):
+        net.astype("float32").value(image_of(net), k=k)
+
+
+@pytest.mark.parametrize("size", [1e39, 1e-46])
+def test_an_image_outside_the_range_of_the_dtype_is_refused(size):
+    _, net = small_net()
+    image = size * np.ones(net.input_shape)
+    with pytest.raises(al.InputError, match="images in the range of float32"):
+        net.astype("float32").hypersurface(image, "out")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("weight", ["kernel", "bias"])
+def test_weights_that_are_not_finite_are_refused(value, weight):
+    model = sequence(L.Dense(2, name="dense"))
+    variable = getattr(model.get_layer("dense"), weight)
+    variable.assign(value * np.ones(variable.shape))
+    with pytest.raises(al.InputError, match=r"'dense'.*NaN or infinite in float32"):
+        al.equivalent(model)
+
+
+def test_weights_beyond_the_other_precision_are_refused():
+    model = sequence(L.Dense(2, name="dense", dtype="float64"), dtype="float64")
+    model.get_layer("dense").kernel.assign(1e300 * np.ones((4, 2)))
+    with pytest.raises(al.InputError, match=r"'dense'.*NaN or infinite in float32"):
+        al.equivalent(model).astype("float32")
+
+
+def test_a_network_that_overflows_at_an_image_is_refused():
+    """Infinite values, compared with each other, choose pieces by chance."""
+    model = identity_then(L.Dense(4, name="large"), L.ReLU(max_value=6.0))
+    model.get_layer("large").kernel.assign(np.ones((4, 4)))
+    net = al.equivalent(model)
+    with pytest.raises(al.AdjointError, match=r"'large'.*overflows float32"):
+        net.hypersurface(3e38 * np.ones(4), "large")
+
+
+def test_a_hypersurface_that_overflows_is_refused():
+    """J is a product of weights: it may overflow where the values do not."""
+    layers = [L.Dense(4, use_bias=False, name=f"d{n}", dtype="float64") for n in range(3)]
+    model = sequence(*layers, dtype="float64")
+    for layer in layers:
+        layer.kernel.assign(1e15 * np.eye(4))
+    net = al.equivalent(model).astype("float32")
+    with pytest.raises(al.AdjointError, match=r"'d2'.*overflows float32"):
+        net.hypersurface(1e-20 * np.ones(4, np.float32), "d2")[...]
+
+
+# ------------------------------------------------------------------ ties
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1 / 8, 0.1])
+@pytest.mark.parametrize("leak, ceiling", [(0.0, None), (0.1, None), (0.1, 2.0), (0.0, 0.001)])
+def test_an_input_equal_to_the_threshold_of_a_relu(dtype, k, leak, ceiling):
+    """The model gives 0 there, since it compares by >; H gave the threshold."""
+    for t in np.arange(1, 100) / 100:
+        x = keras.Input((1,), dtype=dtype)
+        relu = L.ReLU(ceiling, leak, float(t), dtype=dtype)
+        out = L.Dense(1, use_bias=False, dtype=dtype, name="out")
+        model = keras.Model(x, out(relu(x)))
+        out.kernel.assign([[1.0]])
+        net = al.equivalent(model)
+        image = np.array([np.float32(t)], dtype)
+        expected = float(model(image[None])[0, 0])
+        found = float(net.hypersurface(image, "out", k=k)[0].value)
+        between = abs(float(np.float32(t)) - t)  # Keras's two pieces overlap or gape there
+        assert abs(found - expected) <= 4 * np.finfo(dtype).eps + leak * between, t
+
+
+TIES = {
+    "relu": (lambda: L.ReLU(), [0.0, -0.0]),
+    "leaky relu": (lambda: L.LeakyReLU(0.1), [0.0]),
+    "prelu": (lambda: L.PReLU(), [0.0]),
+    "relu6": (lambda: L.ReLU(6.0), [0.0, 6.0]),
+    "hard tanh": (lambda: L.Activation("hard_tanh"), [-1.0, 1.0]),
+    "hard sigmoid": (lambda: L.Activation("hard_sigmoid"), [-3.0, 3.0]),
+    "sparse sigmoid": (lambda: L.Activation("sparse_sigmoid"), [-1.0, 1.0]),
+    "soft shrink": (lambda: L.Activation("soft_shrink"), [-0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+@pytest.mark.parametrize("k", [1 / 8, 0.1])
+def test_an_input_at_a_breakpoint(name, k):
+    layer, places = TIES[name]
+    for place in places:
+        model = identity_then(layer(), L.Dense(1, use_bias=False, name="out"), shape=(4,))
+        net, image = al.equivalent(model), np.full(4, place, np.float32)
+        expected = model(image[None])[0, 0]
+        found = net.hypersurface(image, "out", k=k)[0].value
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1 / 8, 0.1])
+@pytest.mark.parametrize("pool", [L.MaxPooling2D(2, 1), L.GlobalMaxPooling2D(keepdims=True)])
+def test_equal_entries_under_max_pooling(pool, k):
+    conv = L.Conv2D(1, 1, use_bias=False, name="out")
+    model = sequence(type(pool).from_config(pool.get_config()), conv, shape=(4, 4, 2))
+    net = al.equivalent(model)
+    image = np.random.default_rng(0).integers(0, 2, (4, 4, 2)).astype(np.float32)
+    found = net.hypersurface(image, "out", k=k)[...].value
+    np.testing.assert_allclose(found, model(image[None])[0], rtol=1e-6, atol=1e-7)
+
+
+# ------------------------------------------------------------------ the comparison with the model
+
+
+def wrong_rule(monkeypatch, kind):
+    """Write layers of this kind as if they did nothing."""
+    from adjoint_lib.frontend.rules.call import RULES
+    from adjoint_lib.frontend.rules.moving import identity
+
+    monkeypatch.setitem(RULES._found, kind, identity)
+
+
+@pytest.mark.filterwarnings("ignore:the final softmax")
+@pytest.mark.parametrize("ending", ["zero kernel", "saturated softmax"])
+def test_a_wrong_layer_is_found_behind_an_output_that_hides_it(monkeypatch, ending):
+    wrong_rule(monkeypatch, L.LeakyReLU)
+    if ending == "zero kernel":
+        last = L.Dense(3, kernel_initializer="zeros")
+    else:  # one of the classes always has it all
+        bias = keras.initializers.Constant(np.array([1e4, 0.0, 0.0]))
+        last = L.Dense(3, bias_initializer=bias, activation="softmax")
+    model = sequence(L.Dense(5), L.LeakyReLU(name="leaky"), last)
+    with pytest.raises(al.AdjointError, match="differs from the model at layer 'leaky'"):
+        al.equivalent(model)
+
+
+def test_a_kernel_that_is_a_thousandth_off_is_found(monkeypatch):
+    """4 sqrt(eps) of float32 is 0.0014: it was not."""
+    from adjoint_lib.frontend.rules import kernels
+
+    right = kernels.weight
+    monkeypatch.setattr(kernels, "weight", lambda variable: 1.001 * right(variable))
+    with pytest.raises(al.AdjointError, match="differs from the model at layer 'dense"):
+        al.equivalent(sequence(L.Dense(5, name="dense")))
+
+
+def test_a_wrong_fold_is_found(monkeypatch):
+    from adjoint_lib.core import primitives as p
+
+    right = p.Conv.scaled
+    monkeypatch.setattr(p.Conv, "scaled", lambda self, factor: right(self, 1.0001 * factor))
+    model = sequence(L.Conv2D(2, 3), L.BatchNormalization(name="bn"), L.ReLU(), shape=(6, 6, 2))
+    with pytest.raises(al.AdjointError, match="differs from the model at layer 'bn'"):
+        al.equivalent(model)
+
+
+def test_a_layer_that_reads_only_zeros_is_named():
+    """Nothing is known of its kernel then, and the warning says so."""
+    dead = L.Dense(4, bias_initializer=keras.initializers.Constant(-1e6), activation="relu")
+    with pytest.warns(UserWarning, match="'blind'.*read zeros only.*could not be compared"):
+        al.equivalent(sequence(dead, L.Dense(2, name="blind")))
+
+
+def test_a_softmax_over_another_axis_is_dropped():
+    model = sequence(L.Dense(3), L.Softmax(axis=1), shape=(5, 2))
+    with pytest.warns(UserWarning, match="softmax"):
+        net = al.equivalent(model)
+    x = np.random.default_rng(0).normal(size=(1, 5, 2)).astype(np.float32)
+    np.testing.assert_allclose(keras.ops.softmax(net(x), axis=1), model(x), rtol=1e-5)
+
+
+def test_a_model_that_overflows_at_every_image_is_refused_in_words():
+    model = sequence(L.Dense(4, name="first"), L.Dense(4, name="large"))
+    for layer in model.layers:
+        layer.kernel.assign(1e30 * np.ones((4, 4)))
+    with pytest.raises(al.InputError, match="overflows float32 in layer 'large"):
+        al.equivalent(model)
+
+
+@pytest.mark.parametrize("relu", [lambda t: keras.activations.relu(t), keras.ops.relu])
+def test_a_relu_inside_a_function_is_not_called_smooth(relu):
+    with pytest.raises(al.UnsupportedLayer, match="cannot be read") as caught:
+        al.equivalent(sequence(L.Dense(2, activation=relu)))
+    assert "not piecewise linear" not in str(caught.value)
+
+
+def test_verify_compares_with_the_model_itself():
+    """Its own reference is the network's: it passes on a wrong one."""
+    model, net = small_net()
+    x = image_of(net)
+    plain, compared = al.verify(net, x), al.verify(net, x, model=model)
+    assert plain.to_dict() == compared.to_dict()
+    model.get_layer("second").kernel.assign(1.0001 * model.get_layer("second").kernel)
+    assert al.verify(net, x).passed
+    with pytest.raises(al.AdjointError, match="differs from the model at layer 'bn'"):
+        al.verify(net, x, model=model)
+
+
+def test_verify_refuses_a_model_of_other_layers():
+    _, net = small_net()
+    other = sequence(L.Conv2D(4, 3, name="else", dtype="float64"), shape=(8, 7, 2), dtype="float64")
+    with pytest.raises(al.InputError, match="expected the model that"):
+        al.verify(net, image_of(net), model=other)
+
+
+def test_interpolation_of_a_single_pixel_in_float64_is_accepted():
+    """TensorFlow rounds it to float32, though each weight of the interpolation is 1."""
+    up = L.UpSampling2D(2, interpolation="bilinear", dtype="float64")
+    model = sequence(up, L.Dense(2, dtype="float64"), shape=(1, 1, 1), dtype="float64")
+    assert al.equivalent(model).dtype == "float64"

@@ -23,7 +23,8 @@ from adjoint_lib.errors import (
 
 if TYPE_CHECKING:
     from adjoint_lib.core.equivalent_net import EquivalentNet
-    from adjoint_lib.core.hypersurface import MODES, Hypersurface, Units
+    from adjoint_lib.core.hypersurface import MODES, Hypersurface
+    from adjoint_lib.core.units import Units
     from adjoint_lib.experiments import data, models, results, training
     from adjoint_lib.frontend.equivalent import equivalent
     from adjoint_lib.frontend.loading import load_model
@@ -58,7 +59,7 @@ _HOMES = {
     "EquivalentNet": "core.equivalent_net",
     "Hypersurface": "core.hypersurface",
     "Report": "verification.report",
-    "Units": "core.hypersurface",
+    "Units": "core.units",
     "equivalent": "frontend.equivalent",
     "load_model": "frontend.loading",
     "verify": "verification.verify",

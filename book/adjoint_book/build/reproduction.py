@@ -239,7 +239,7 @@ ROWS: list[Row] = [
         "Eq. (2)",
         "the inner product",
         "01-adjoints",
-        "core.hypersurface.Units.contributions",
+        "core.units.Units.contributions",
         "core/test_hypersurface",
     ),
     _equation(
@@ -260,7 +260,7 @@ ROWS: list[Row] = [
         "Eq. (5)",
         "its two parts",
         "05-proof",
-        "core.hypersurface.Units.image",
+        "core.units.Units.image",
         "core/test_exactness",
     ),
     _equation(

@@ -29,7 +29,7 @@ from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.core.hypersurface import Units
+    from adjoint_lib.core.units import Units
 
 # The network of the chapter: two pixels, three hidden neurons, two more that read them.
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])

@@ -14,7 +14,7 @@ from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, VERMILION, WIDTH
 
 if TYPE_CHECKING:
-    from adjoint_lib.core.hypersurface import Units
+    from adjoint_lib.core.units import Units
 
 
 @figure("model-journey")

@@ -14,7 +14,7 @@ Primitives count their own operations (`Primitive.roundings`); here they are add
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -77,10 +77,19 @@ def bound(net: Network, layer: Layer, method: str, weights_rounded: str | None =
 
 def roundings(net: Network, layer: Layer) -> int:
     """How many rounded operations a product meets on the longest path to one of its units."""
+    return _longest_path(net, layer, lambda n: 0 if n.primitive is None else n.primitive.roundings)
+
+
+def rounded_weights(net: Network, layer: Layer) -> int:
+    """L: how many weights there are at most on a path to the layer's units."""
+    return _longest_path(net, layer, lambda n: weights_field(n) is not None or n.is_bias)
+
+
+def _longest_path(net: Network, layer: Layer, count: Callable[[Node], int]) -> int:
+    """The largest sum of what the nodes on a path to the layer count, its own node included."""
     longest: list[int] = []
-    for node in net.nodes[: layer.number + 1]:
-        before = max((longest[i] for i in node.inputs), default=0)
-        longest.append(before + (0 if node.primitive is None else node.primitive.roundings))
+    for node in net.graph.nodes[: layer.number + 1]:
+        longest.append(count(node) + max((longest[i] for i in node.inputs), default=0))
     return longest[layer.number]
 
 
@@ -102,16 +111,6 @@ def roundings_back(net: Network, layer: Layer) -> int:
             readers[i] += 1
     sources = [i for i in longest if net.nodes[i].primitive is None]
     return max(longest[i] + max(0, readers[i] - 1) for i in sources)
-
-
-def rounded_weights(net: Network, layer: Layer) -> int:
-    """L: how many weights there are at most on a path to the layer's units."""
-    longest: list[int] = []
-    for node in net.graph.nodes[: layer.number + 1]:
-        before = max((longest[i] for i in node.inputs), default=0)
-        own = weights_field(node) is not None or node.is_bias
-        longest.append(before + own)
-    return longest[layer.number]
 
 
 def weights_field(node: Node) -> str | None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from adjoint_lib.core.graph import Graph, Node
-from adjoint_lib.core.primitives import Kernel, Scale
+from adjoint_lib.core.primitives import Kernel, Primitive, Scale
 
 
 def batch_norm(
@@ -65,19 +65,19 @@ def _emit_scale(graph: Graph, node: Node, scale: Scale, private: set[int]) -> in
     before = node.inputs[0]
     factor = scale.factor
     earlier = graph.nodes[before]
+    merged: Primitive | None = None
     if isinstance(earlier.primitive, Kernel) and _is_per_channel(factor):
-        scaled = earlier.primitive.scaled(factor.reshape(-1))
-        graph.nodes[before] = replace(earlier, primitive=scaled, holds=node.holds)
-        return before
-    if isinstance(earlier.primitive, Scale):
+        merged = earlier.primitive.scaled(factor.reshape(-1))
+    elif isinstance(earlier.primitive, Scale):
         merged = Scale(np.asarray(earlier.primitive.factor * factor))
+    if merged is not None:
         graph.nodes[before] = replace(earlier, primitive=merged, holds=node.holds)
         return before
     bias = graph.bias_of(before)
     if bias is not None:
         h = _emit(graph, replace(node, inputs=earlier.inputs[:1], holds=()), private)
-        origin, values, size = bias.bias
-        total = graph.bias(bias.name, h, values * factor, origin, size * np.abs(factor))
+        b, size = bias.bias, bias.bias.size * np.abs(factor)
+        total = graph.bias(bias.name, h, b.values * factor, b.origin, size)
         return graph.hold(total, *node.holds)
     graph.nodes.append(node)
     return len(graph.nodes) - 1

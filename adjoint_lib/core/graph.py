@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,26 +15,28 @@ Order = list[tuple[int, list[int]]]  # nodes, each with those that nothing reads
 IMAGE = 0  # the image is always the first node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
-    """A part of v = [x; x_b]: the image itself (`values` is None), a bias or constants.
+    """A part of v = [x; x_b]: the image itself, or a `Bias`.
 
-    `rounds` is a dtype that the image is rounded to before it is read, if the model does so; `size`
-    is the sum of |terms| that the values were added up from, where that is more than |values|.
+    Attributes:
+        origin: where it comes from.
+        rounds: a dtype that the image is rounded to before it is read, if the model does so.
     """
 
-    name: str
     origin: str
-    shape: Shape
-    values: np.ndarray | None = None
     rounds: str | None = None
-    size: np.ndarray | None = None
 
 
-class Bias(NamedTuple):
-    """A part of x_b: where it comes from, its values, and the sum of |terms| they are made of."""
+@dataclass(frozen=True, kw_only=True)
+class Bias(Source):
+    """A part of x_b: a bias, or constants of an activation.
 
-    origin: str
+    Attributes:
+        values: the numbers.
+        size: the sum of |terms| that each was added up from, at least |values|.
+    """
+
     values: np.ndarray
     size: np.ndarray
 
@@ -64,16 +65,14 @@ class Node:
     @property
     def is_bias(self) -> bool:
         """Whether it is a part of x_b."""
-        return self.source is not None and self.source.values is not None
+        return isinstance(self.source, Bias)
 
     @property
     def bias(self) -> Bias:
         """The source of a node that is a part of x_b."""
-        if self.source is None or self.source.values is None:
+        if not isinstance(self.source, Bias):
             raise AssertionError(f"node '{self.name}' is no part of x_b.")
-        given = self.source
-        size = np.abs(self.source.values) if given.size is None else given.size
-        return Bias(given.origin, self.source.values, size)
+        return self.source
 
 
 @dataclass
@@ -85,8 +84,9 @@ class Graph:
 
     def image(self, shape: Shape, rounds: str | None = None) -> int:
         """Add the image; it must be the first node."""
-        source = Source("image", "the input x", shape, rounds=rounds)
-        return self._append(Node("image", shape, source=source))
+        return self._append(
+            Node("image", shape, source=Source(origin="the input x", rounds=rounds))
+        )
 
     def add(self, name: str, primitive: Primitive, inputs: Iterable[int], shape: Shape) -> int:
         """Add a primitive; returns the new node's number."""
@@ -97,8 +97,9 @@ class Graph:
     ) -> int:
         """Add a slice of x_b with these values, of any shape that broadcasts where it is read."""
         values = np.asarray(values, float)
-        source = Source(name, origin, values.shape, values, size=size)
-        return self._append(Node(name, values.shape, source=source))
+        size = np.abs(values) if size is None else size
+        bias = Bias(origin=origin, values=values, size=size)
+        return self._append(Node(name, values.shape, source=bias))
 
     def bias(
         self, name: str, h: int, values: np.ndarray, origin: str, size: np.ndarray | None = None
@@ -118,14 +119,10 @@ class Graph:
     def bias_of(self, number: int) -> Node | None:
         """The source b if this node is h + b, otherwise None."""
         node = self.nodes[number]
-        if not isinstance(node.primitive, Sum) or len(node.inputs) != 2:
+        if not isinstance(node.primitive, Sum) or node.primitive.coefficients != (1.0, 1.0):
             return None
-        b = self.nodes[node.inputs[1]]
-        plain = (
-            node.primitive.coefficients == (1.0, 1.0)
-            and node.shape == self.nodes[node.inputs[0]].shape
-        )
-        return b if plain and b.is_bias else None
+        h, b = (self.nodes[i] for i in node.inputs)
+        return b if b.is_bias and node.shape == h.shape else None
 
     def hold(self, number: int, *names: str) -> int:
         """Note that the node's value is also what these layers of the model give."""

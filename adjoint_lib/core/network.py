@@ -18,14 +18,7 @@ import tensorflow as tf
 
 from adjoint_lib._registry import did_you_mean
 from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
-from adjoint_lib.core.primitives import (
-    Conv,
-    ConvTranspose,
-    Dense,
-    DepthwiseConv,
-    Kernel,
-    is_float_array,
-)
+from adjoint_lib.core.primitives import Kernel, is_float_array
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 
@@ -273,59 +266,32 @@ def _sources(graph: Graph) -> Table[BiasSource]:
             stop = start + node.bias.values.size
             rows.append(BiasSource(node.name, node.bias.origin, start, stop, node.shape, number))
             start = stop
-    return Table(["name", "slice", "shape", "origin"], rows, _source_cells)
-
-
-def _source_cells(s: BiasSource) -> list[str]:
-    return [s.name, f"{s.start}:{s.stop}", str(s.shape), s.origin]
+    return Table(
+        ["name", "slice", "shape", "origin"],
+        rows,
+        lambda s: [s.name, f"{s.start}:{s.stop}", str(s.shape), s.origin],
+    )
 
 
 def _layers(graph: Graph, sources: Sequence[BiasSource]) -> Table[Layer]:
     slices = {s.node: s.slice for s in sources}
-    biases = {}
-    for number, node in enumerate(graph.nodes):
-        if graph.bias_of(number) is not None:
-            biases[node.inputs[0]] = slices[node.inputs[1]]
-    rows = [
-        _layer(graph, number, biases.get(number))
+    biases = {
+        node.inputs[0]: slices[node.inputs[1]]
         for number, node in enumerate(graph.nodes)
-        if isinstance(node.primitive, Kernel)
-    ]
+        if graph.bias_of(number) is not None
+    }
+    rows = []
+    for number, node in enumerate(graph.nodes):
+        if isinstance(primitive := node.primitive, Kernel):
+            (reads,) = node.inputs
+            kernel, strides = tuple(primitive.kernel.shape), getattr(primitive, "strides", ())
+            kind, channels = type(primitive).__name__, graph.nodes[reads].shape[-1]
+            places = biases.get(number), number, reads
+            rows.append(Layer(node.name, kind, kernel, strides, node.shape, channels, *places))
     return Table(["name", "kind", "kernel", "stride", "output", "bias slice"], rows, _layer_cells)
 
 
-def _layer(graph: Graph, number: int, bias: slice | None) -> Layer:
-    node = graph.nodes[number]
-    primitive, reads = node.primitive, node.inputs[0]
-    assert isinstance(primitive, Kernel)  # as `_layers` has chosen
-    return Layer(
-        node.name,
-        KINDS[type(primitive)],
-        tuple(primitive.kernel.shape),
-        getattr(primitive, "strides", ()),
-        node.shape,
-        graph.nodes[reads].shape[-1],
-        bias,
-        number,
-        reads,
-    )
-
-
-KINDS = {
-    Conv: "Conv",
-    DepthwiseConv: "DepthwiseConv",
-    ConvTranspose: "ConvTranspose",
-    Dense: "Dense",
-}
-
-
 def _layer_cells(layer: Layer) -> list[str]:
+    sizes = ["x".join(map(str, s)) for s in (layer.kernel, layer.strides, layer.shape)]
     bias = "" if layer.bias is None else f"{layer.bias.start}:{layer.bias.stop}"
-    return [
-        layer.name,
-        layer.kind,
-        "x".join(map(str, layer.kernel)),
-        "x".join(map(str, layer.strides)),
-        "x".join(map(str, layer.shape)),
-        bias,
-    ]
+    return [layer.name, layer.kind, *sizes, bias]

@@ -213,12 +213,9 @@ class DepthwiseConv(Kernel):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         kernel = spread(self.kernel, self.dilation)
-        shape = (tf.shape(g)[0], *self.input_shape)
-        return (
-            tf.nn.depthwise_conv2d_backprop_input(
-                shape, kernel, g, (1, *self.strides, 1), self.padding
-            ),
-        )
+        shape, strides = (tf.shape(g)[0], *self.input_shape), (1, *self.strides, 1)
+        adjoint = tf.nn.depthwise_conv2d_backprop_input
+        return (adjoint(shape, kernel, g, strides, self.padding),)
 
     def scaled(self, factor: np.ndarray) -> Kernel:
         factor = np.broadcast_to(factor, math.prod(self.kernel.shape[2:]))
@@ -346,6 +343,7 @@ def unbroadcast(g: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor:
 class Scale(Primitive):
     """Multiplication by constants that are broadcast: batch normalisation left alone, rescaling."""
 
+    roundings = 1
     factor: np.ndarray | tf.Tensor
 
     def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
@@ -353,10 +351,6 @@ class Scale(Primitive):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (g * self.factor,)
-
-    @property
-    def roundings(self) -> int:
-        return 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,15 +387,9 @@ class AveragePool(Primitive):
         return tf.nn.avg_pool2d(x, self.window, self.strides, self.padding)
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (
-            tf.raw_ops.AvgPoolGrad(
-                orig_input_shape=(tf.shape(g)[0], *self.input_shape),
-                grad=g,
-                ksize=(1, *self.window, 1),
-                strides=(1, *self.strides, 1),
-                padding=self.padding,
-            ),
-        )
+        shape, strides = (tf.shape(g)[0], *self.input_shape), (1, *self.strides, 1)
+        sliding = {"ksize": (1, *self.window, 1), "strides": strides, "padding": self.padding}
+        return (tf.raw_ops.AvgPoolGrad(orig_input_shape=shape, grad=g, **sliding),)
 
     @property
     def roundings(self) -> int:
@@ -490,11 +478,8 @@ class Crop(Primitive):
 
 def trim(x: tf.Tensor, margins: tuple[tuple[int, int], ...]) -> tf.Tensor:
     """x without `before` and `after` entries of each axis; the row axis is left whole."""
-    cuts = [
-        slice(before, size - after)
-        for (before, after), size in zip(margins, x.shape[1:], strict=True)
-    ]
-    index = (slice(None), *cuts)
+    pairs = zip(margins, x.shape[1:], strict=True)
+    index = (slice(None), *(slice(before, size - after) for (before, after), size in pairs))
     return x[index]
 
 
@@ -536,33 +521,24 @@ class Activation(Primitive):
         return self.function(h, *constants)
 
     def freeze(self, h: tf.Tensor, *constants: tf.Tensor) -> Pattern:
-        edges = (
-            sum(c * t for c, t in zip(row, constants, strict=True)) for row in self.breakpoints
-        )
+        pairs = (zip(row, constants, strict=True) for row in self.breakpoints)
+        edges = (sum(c * t for c, t in row) for row in pairs)
         first, *others = (tf.cast(h > edge, tf.int32) for edge in edges)
         piece = sum(others, first)
         columns = zip(*self.intercepts, strict=True)
         weights = [tf.gather(tf.constant(column, h.dtype), piece) for column in columns]
-        return self._slope_of(piece), weights
+        if len(self.slopes.shape) == 1:
+            return tf.gather(self.slopes, piece), weights
+        each = (tf.where(piece == p, s, tf.zeros_like(s)) for p, s in enumerate(self.slopes))
+        return sum(each), weights
 
     @property
     def jumps(self) -> bool:
         """Whether two neighbouring pieces differ where they meet, as those of a threshold do."""
-        slopes, intercepts = np.asarray(self.slopes), np.array(self.intercepts)
-        return any(
-            bool(np.any(edge) and np.ndim(slopes) == 1)
-            and not np.allclose(
-                (slopes[p + 1] - slopes[p]) * edge, intercepts[p] - intercepts[p + 1]
-            )
-            for p, edge in enumerate(np.array(self.breakpoints))
-        )
-
-    def _slope_of(self, piece: tf.Tensor) -> tf.Tensor:
-        if len(self.slopes.shape) == 1:
-            return tf.gather(self.slopes, piece)
-        return sum(
-            tf.where(piece == p, slope, tf.zeros_like(slope)) for p, slope in enumerate(self.slopes)
-        )
+        if len(self.slopes.shape) > 1:  # PReLU
+            return False
+        rises = np.diff(self.slopes)[:, None] * np.array(self.breakpoints)
+        return not np.allclose(rises, -np.diff(self.intercepts, axis=0))
 
     def push(self, pattern: Pattern, h: tf.Tensor, *constants: tf.Tensor) -> tf.Tensor:
         slope, weights = pattern
@@ -583,9 +559,21 @@ class Activation(Primitive):
         return math.prod(shape) if self.intercepts[0] else 1
 
 
+class Choice(Primitive):
+    """Picks entries of its input; the pattern holds which, as flat indices within a row."""
+
+    input_shape: tuple[int, ...]
+
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
+        return pick(x, pattern)
+
+    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (unpick(g, pattern, self.input_shape),)
+
+
 @dataclass(frozen=True, eq=False)
-class MaxPool(Primitive):
-    """Max-pooling: a one-hot kernel that the input chooses; the pattern holds the choice."""
+class MaxPool(Choice):
+    """Max-pooling: a one-hot kernel that the input chooses."""
 
     window: tuple[int, int]
     strides: tuple[int, int]
@@ -596,21 +584,14 @@ class MaxPool(Primitive):
         return tf.nn.max_pool2d(x, self.window, self.strides, self.padding)
 
     def freeze(self, x: tf.Tensor) -> Pattern:
-        _, chosen = tf.nn.max_pool_with_argmax(x, self.window, self.strides, self.padding)
-        return chosen
-
-    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
-        return pick(x, pattern)
-
-    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (unpick(g, pattern, self.input_shape),)
+        return tf.nn.max_pool_with_argmax(x, self.window, self.strides, self.padding)[1]
 
     def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(self.window) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalMax(Primitive):
+class GlobalMax(Choice):
     """The largest entry of each channel: global max-pooling; input (*positions, c)."""
 
     input_shape: tuple[int, ...]
@@ -622,12 +603,6 @@ class GlobalMax(Primitive):
         channels = self.input_shape[-1]
         positions = tf.argmax(tf.reshape(x, (tf.shape(x)[0], -1, channels)), axis=1)
         return positions * channels + tf.range(channels, dtype=tf.int64)
-
-    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
-        return pick(x, pattern)
-
-    def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return (unpick(g, pattern, self.input_shape),)
 
 
 def pick(x: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
@@ -641,12 +616,9 @@ def pick(x: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
 def unpick(g: tf.Tensor, chosen: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor:
     """The adjoint of `pick`: each entry of g is added where it was picked from."""
     rows, size = g.shape[0], math.prod(shape)
-    chosen = (
-        tf.reshape(chosen, (chosen.shape[0], -1)) + size * tf.range(rows, dtype=tf.int64)[:, None]
-    )
-    flat = tf.math.unsorted_segment_sum(
-        tf.reshape(g, (-1,)), tf.reshape(chosen, (-1,)), rows * size
-    )
+    first = size * tf.range(rows, dtype=tf.int64)[:, None]
+    places = tf.reshape(tf.reshape(chosen, (chosen.shape[0], -1)) + first, (-1,))
+    flat = tf.math.unsorted_segment_sum(tf.reshape(g, (-1,)), places, rows * size)
     return tf.reshape(flat, (rows, *shape))
 
 
@@ -654,6 +626,7 @@ def unpick(g: tf.Tensor, chosen: tf.Tensor, shape: tuple[int, ...]) -> tf.Tensor
 class Extremum(Primitive):
     """Entrywise maximum (sign = 1) or minimum (sign = -1) of several inputs of one shape."""
 
+    roundings = 1
     sign: int
 
     def value(self, *xs: tf.Tensor) -> tf.Tensor:
@@ -668,7 +641,3 @@ class Extremum(Primitive):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return tuple(mask * g for mask in pattern)
-
-    @property
-    def roundings(self) -> int:
-        return 1

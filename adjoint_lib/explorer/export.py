@@ -39,7 +39,7 @@ import tensorflow as tf
 
 from adjoint_lib._files import replacing
 from adjoint_lib.core.equivalent_net import EquivalentNet
-from adjoint_lib.core.graph import Graph, Node, Source
+from adjoint_lib.core.graph import Bias, Graph, Node, Source
 from adjoint_lib.core.primitives import Activation, Primitive, is_float_array
 from adjoint_lib.errors import DataError, InputError
 
@@ -139,8 +139,8 @@ def _described(node: Node, numbers: Numbers) -> dict[str, Any]:
     described: dict[str, Any] = {"name": node.name, "shape": node.shape}
     if node.source is not None:
         source: dict[str, Any] = {"origin": node.source.origin}
-        if node.source.values is not None:
-            source["values"] = numbers.add(node.source.values)
+        if node.is_bias:
+            source["values"] = numbers.add(node.bias.values)
         return {**described, "source": source}
     held = {n: v for n, v in node.operation.held.items() if not callable(v)}
     written = {n: numbers.add(v) if is_float_array(v) else v for n, v in held.items()}
@@ -156,11 +156,13 @@ def _node(written: dict[str, Any], before: list[Node], flat: np.ndarray) -> Node
     ):
         raise ValueError(f"node '{name}' is neither the image, nor a part of x_b, nor a primitive")
     if "source" in written:
-        values = written["source"].get("values")
-        found = None if values is None else _array(values, flat)
-        if found is not None and found.shape != shape:
+        source, origin = written["source"], written["source"]["origin"]
+        if "values" not in source:
+            return Node(name, shape, source=Source(origin=origin))
+        found = _array(source["values"], flat)
+        if found.shape != shape:
             raise ValueError(f"source '{name}' has values {found.shape} for a node {shape}")
-        return Node(name, shape, source=Source(name, written["source"]["origin"], shape, found))
+        return Node(name, shape, source=Bias(origin=origin, values=found, size=np.abs(found)))
     inputs = _tuples(written["inputs"])
     if not inputs or not all(isinstance(i, int) and 0 <= i < len(before) for i in inputs):
         raise ValueError(f"node '{name}' reads {inputs}, expected numbers of earlier nodes")

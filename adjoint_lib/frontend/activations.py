@@ -66,10 +66,8 @@ def thresholded_relu(leak: float, threshold: float, below: float) -> Lowered:
     def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
         return tf.where(h > t, h, leak * (h - below * t))
 
-    return (
-        Activation(function, np.array([leak, 1.0]), ((1.0,),), ((-leak * below,), (0.0,))),
-        (threshold,),
-    )
+    levels = ((-leak * below,), (0.0,))
+    return Activation(function, np.array([leak, 1.0]), ((1.0,),), levels), (threshold,)
 
 
 def clipped_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
@@ -80,16 +78,13 @@ def clipped_relu(leak: float, ceiling: float, threshold: float, below: float) ->
         def clipped(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
             return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
 
-        levels = ((0.0,), (0.0,), (1.0,))
-        return Activation(clipped, slopes, ((0.0,), (1.0,)), levels), (ceiling,)
+        return Activation(clipped, slopes, *_clipping((0.0,), (1.0,))), (ceiling,)
 
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
         return tf.where(h > t, tf.minimum(h, top), leak * (h - below * t))
 
-    breakpoints = ((0.0, 1.0), (1.0, 0.0))
-    intercepts = ((0.0, -leak * below), (0.0, 0.0), (1.0, 0.0))
-    activation = Activation(function, slopes, breakpoints, intercepts)
-    return activation, (ceiling, threshold)
+    levels = ((0.0, -leak * below), (0.0, 0.0), (1.0, 0.0))
+    return Activation(function, slopes, ((0.0, 1.0), (1.0, 0.0)), levels), (ceiling, threshold)
 
 
 def switched_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
@@ -98,37 +93,15 @@ def switched_relu(leak: float, ceiling: float, threshold: float, below: float) -
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
         return tf.where(h > t, tf.broadcast_to(top, tf.shape(h)), leak * (h - below * t))
 
-    activation = Activation(
-        function, np.array([leak, 0.0]), ((0.0, 1.0),), ((0.0, -leak * below), (1.0, 0.0))
-    )
+    levels = ((0.0, -leak * below), (1.0, 0.0))
+    activation = Activation(function, np.array([leak, 0.0]), ((0.0, 1.0),), levels)
     return activation, (ceiling, threshold)
 
 
 def hard_tanh() -> Lowered:
     """h clipped to [-1, 1]; constants: -1 and 1."""
-
-    def function(h: tf.Tensor, low: tf.Tensor, high: tf.Tensor) -> tf.Tensor:
-        return tf.clip_by_value(h, low, high)
-
-    return (
-        Activation(
-            function,
-            np.array([0.0, 1.0, 0.0]),
-            ((1.0, 0.0), (0.0, 1.0)),
-            ((1.0, 0.0), (0.0, 0.0), (0.0, 1.0)),
-        ),
-        (-1.0, 1.0),
-    )
-
-
-def hard_sigmoid() -> Lowered:
-    """h/6 + 1/2 clipped to [0, 1]; constant: 1/2."""
-    return ramp_to_one(slope=1 / 6)
-
-
-def sparse_sigmoid() -> Lowered:
-    """(h + 1)/2 clipped to [0, 1]; constant: 1/2."""
-    return ramp_to_one(slope=1 / 2)
+    pieces = _clipping((1.0, 0.0), (0.0, 1.0))
+    return Activation(tf.clip_by_value, np.array([0.0, 1.0, 0.0]), *pieces), (-1.0, 1.0)
 
 
 def ramp_to_one(slope: float) -> Lowered:
@@ -138,12 +111,8 @@ def ramp_to_one(slope: float) -> Lowered:
         return tf.clip_by_value(slope * h + half, tf.zeros_like(half), 2 * half)
 
     edge = 1 / slope  # slope * h = +-1/2 at h = +-edge * (the constant 1/2)
-    return (
-        Activation(
-            function, np.array([0.0, slope, 0.0]), ((-edge,), (edge,)), ((0.0,), (1.0,), (2.0,))
-        ),
-        (0.5,),
-    )
+    pieces = ((-edge,), (edge,)), ((0.0,), (1.0,), (2.0,))
+    return Activation(function, np.array([0.0, slope, 0.0]), *pieces), (0.5,)
 
 
 def soft_shrink(threshold: float = 0.5) -> Lowered:
@@ -152,12 +121,13 @@ def soft_shrink(threshold: float = 0.5) -> Lowered:
     def function(h: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(h - t) - tf.nn.relu(-h - t)
 
-    return (
-        Activation(
-            function, np.array([1.0, 0.0, 1.0]), ((-1.0,), (1.0,)), ((1.0,), (0.0,), (-1.0,))
-        ),
-        (threshold,),
-    )
+    pieces = ((-1.0,), (1.0,)), ((1.0,), (0.0,), (-1.0,))
+    return Activation(function, np.array([1.0, 0.0, 1.0]), *pieces), (threshold,)
+
+
+def _clipping(low: Constants, high: Constants) -> tuple[tuple[Constants, ...], ...]:
+    """Breakpoints and intercepts of a function that is level below `low` and above `high`."""
+    return (low, high), (low, (0.0,) * len(low), high)
 
 
 def in_float32(value: float) -> float:
@@ -170,7 +140,7 @@ PIECEWISE: dict[str, Callable[[], Lowered]] = {
     "relu6": lambda: relu(max_value=6.0),
     "leaky_relu": leaky_relu,
     "hard_tanh": hard_tanh,
-    "hard_sigmoid": hard_sigmoid,
-    "sparse_sigmoid": sparse_sigmoid,
+    "hard_sigmoid": lambda: ramp_to_one(1 / 6),
+    "sparse_sigmoid": lambda: ramp_to_one(1 / 2),
     "soft_shrink": soft_shrink,
 }

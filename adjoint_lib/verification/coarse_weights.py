@@ -51,8 +51,8 @@ def round_to(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _rounded_node(node: Node, bits: int) -> Node:
-    if node.source is not None and node.source.values is not None:
-        return replace(node, source=replace(node.source, values=round_to(node.source.values, bits)))
+    if node.is_bias:
+        return replace(node, source=replace(node.bias, values=round_to(node.bias.values, bits)))
     name = weights_field(node)
     if name is None:
         return node

@@ -18,7 +18,7 @@ from adjoint_lib.experiments.data.checked import KnownFile, read
 from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.weights import provenance
 from adjoint_lib.frontend.activations import PIECEWISE
-from adjoint_lib.frontend.layers import Bias
+from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.frontend.rules.call import RULES
 from adjoint_lib.verification.coarse_weights import rounded
 from adjoint_lib.verification.verify import expected_misses, reconstruct, relative_error
@@ -31,6 +31,8 @@ __all__ = [
     "Bias",
     "Conv",
     "KnownFile",
+    "Multiplier",
+    "PadChannels",
     "Patch",
     "Sum",
     "Table",

@@ -151,6 +151,8 @@ def _all_maps(maps: Maps) -> Figure:
     dots = int(WIDTH * DPI * 0.95 / across) // columns
     wide, high = (dots * n / DPI for n in (columns, rows))
     gap, title, bar = (WIDTH - across * wide) / across, 0.32, 0.62
+    chart = 5 if across == 3 else 3  # its place: A stands beside the difference on its own scale
+    places = [place for place in range(6) if place != chart]
     lines = 6 // across
     total = lines * (high + title + bar)
     drawing = plt.figure(figsize=(WIDTH, total), dpi=DPI, layout="none")
@@ -161,7 +163,7 @@ def _all_maps(maps: Maps) -> Figure:
         low = round((total - line * (high + title + bar) - title - high + up) * DPI) / DPI
         return left / WIDTH, low / total, wide / WIDTH, tall / total
 
-    for index, (name, shown, colours, top) in enumerate(pictures):
+    for index, (name, shown, colours, top) in zip(places, pictures, strict=True):
         ax = drawing.add_axes(place(index))
         low = 0 if colours == POSITIVE else -top
         cmap = plt.get_cmap(colours, LEVELS)
@@ -175,7 +177,7 @@ def _all_maps(maps: Maps) -> Figure:
         scale.ax.tick_params(labelsize=SMALL, length=2)
         scale.ax.get_xticklabels()[0].set_ha("left")
         scale.ax.get_xticklabels()[-1].set_ha("right")
-    left, low, wide, tall = place(5)
+    left, low, wide, tall = place(chart)
     _size_against_scale(drawing.add_axes((left + 0.35 * wide, low, 0.6 * wide, tall)), maps)
     return drawing
 

@@ -12,6 +12,7 @@ nothing before its own layer. One that is zero outside a window is a `Patch`: se
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -33,9 +34,12 @@ from adjoint_lib.errors import InputError
 SMALL = 16  # biases with fewer entries than this share a push with their neighbours
 
 Tangent: TypeAlias = "tf.Tensor | Patch | None"  # (n, *shape); a window of it; or zero
-Start: TypeAlias = tuple[
-    np.ndarray, dict[int, Tangent]
-]  # entries of [x; x_b], and their unit directions
+Start: TypeAlias = tuple[np.ndarray, dict[int, Tangent]]  # entries of [x; x_b], their directions
+
+
+def dense(tangent: Tangent) -> tf.Tensor:
+    """A tangent on the whole node."""
+    return tangent.dense() if isinstance(tangent, Patch) else tangent
 
 
 class Block(NamedTuple):
@@ -53,7 +57,7 @@ class Block(NamedTuple):
 
     def dense(self) -> tf.Tensor:
         """The rows on the whole node: (n, *shape)."""
-        return self.values.dense() if isinstance(self.values, Patch) else self.values
+        return dense(self.values)
 
     def accumulate(self, v: np.ndarray, into: np.ndarray) -> None:
         """Add <v | H>, as far as these rows go, to `into`, which has the node's shape."""
@@ -123,28 +127,19 @@ class Frozen:
             found = windows.push(node.operation, self.patterns[number], inputs)
             if found is not None:
                 return found.settled() if isinstance(found, Patch) else found
-        dense = [t.dense() if isinstance(t, Patch) else t for t in inputs]
-        if not isinstance(node.operation, Sum) and any(t is None for t in dense):
-            rows = tf.shape(next(t for t in dense if t is not None))[0]
-            shapes = [self.nodes[i].shape for i in node.inputs]
-            dense = [
-                tf.zeros((rows, *shape), self.net.dtype) if t is None else t
-                for t, shape in zip(dense, shapes, strict=True)
-            ]
-        return node.operation.push(self.patterns[number], *dense)
+        whole = [dense(t) for t in inputs]
+        if not isinstance(node.operation, Sum) and len(known) < len(inputs):
+            rows = tf.shape(dense(known[0]))[0]
+            pairs = zip(whole, (self.nodes[i].shape for i in node.inputs), strict=True)
+            zeros = functools.partial(tf.zeros, dtype=self.net.dtype)
+            whole = [zeros((rows, *shape)) if t is None else t for t, shape in pairs]
+        return node.operation.push(self.patterns[number], *whole)
 
     def tangents(
         self, dx: tf.Tensor, dx_b: tf.Tensor, wanted: Iterable[int]
     ) -> dict[int, tf.Tensor]:
-        """J [dx; dx_b] at the `wanted` nodes, by number: (n, *shape).
-
-        Args:
-            dx: (n, *input_shape).
-            dx_b: (n, d_b).
-            wanted: node numbers.
-        """
-        pushed = dict(self.push(self.along(dx, dx_b), wanted))
-        return {n: t.dense() if isinstance(t, Patch) else t for n, t in pushed.items()}
+        """J [dx; dx_b] at the `wanted` nodes, by number: (n, *shape); see `along`."""
+        return {n: dense(t) for n, t in self.push(self.along(dx, dx_b), wanted)}
 
     def pull(self, number: int, cotangent: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Adjoint reading: J* g from one node back to the input.
@@ -185,15 +180,14 @@ class Frozen:
 
     def _gather(self, found: dict[int, tf.Tensor], rows: int) -> tuple[tf.Tensor, tf.Tensor]:
         """The cotangents of the sources as (image, x_b); a source not reached gets zeros."""
-        dtype = self.net.dtype
 
-        def part(number: int, shape: tuple[int, ...]) -> tf.Tensor:
-            g = found.get(number)
-            return tf.zeros((rows, *shape), dtype) if g is None else tf.reshape(g, (rows, *shape))
+        def part(number: int, *shape: int) -> tf.Tensor:
+            if number not in found:
+                return tf.zeros((rows, *shape), self.net.dtype)
+            return tf.reshape(found[number], (rows, *shape))
 
-        sizes = [(s.node, (s.size,)) for s in self.net.sources]
-        empty = [tf.zeros((rows, 0), dtype)]
-        return part(IMAGE, self.net.input_shape), tf.concat([part(*s) for s in sizes] or empty, 1)
+        biases = [part(s.node, s.size) for s in self.net.sources] or [part(-1, 0)]
+        return part(IMAGE, *self.net.input_shape), tf.concat(biases, 1)
 
     # -------------------------------------------------------------- directions
 
@@ -206,32 +200,27 @@ class Frozen:
 
     def basis(self, start: int, stop: int) -> dict[int, tf.Tensor]:
         """Unit directions start..stop-1 of [x; x_b], as tangents of the sources they touch."""
-        directions = tf.range(start, stop)
-        size = math.prod(self.net.input_shape)
+        size, found = math.prod(self.net.input_shape), {}
         parts = [(IMAGE, 0, size, self.net.input_shape)]
         parts += [(s.node, size + s.start, s.size, s.shape) for s in self.net.sources]
-        return {
-            node: tf.reshape(
-                tf.one_hot(directions - first, length, dtype=self.net.dtype), (-1, *shape)
-            )
-            for node, first, length, shape in parts
-            if first < stop and start < first + length
-        }
+        for node, first, length, shape in parts:
+            if first < stop and start < first + length:
+                rows = tf.one_hot(tf.range(start, stop) - first, length, dtype=self.net.dtype)
+                found[node] = tf.reshape(rows, (-1, *shape))
+        return found
 
     def blocks(self, wanted: Iterable[int], rows: int) -> Iterator[Block]:
         """J at the `wanted` nodes, some rows after the other: two pushes run at a time."""
         self._check_single()
         wanted = frozenset(wanted)
-        starts = itertools.chain(self._pixels(rows), self._biases(max(wanted), rows))
-        return interleave(self._pushed(*some, wanted) for some in starts)
 
-    def _pushed(
-        self, entries: np.ndarray, starts: dict[int, Tangent], wanted: frozenset[int]
-    ) -> Iterator[Block]:
-        """J at the wanted nodes along unit directions, those of these entries of [x; x_b]."""
-        for number, tangent in self.push(starts, wanted):
-            if tangent is not None:
-                yield Block(number, entries, tangent)
+        def pushed(entries: np.ndarray, starts: dict[int, Tangent]) -> Iterator[Block]:
+            for number, tangent in self.push(starts, wanted):
+                if tangent is not None:
+                    yield Block(number, entries, tangent)
+
+        starts = itertools.chain(self._pixels(rows), self._biases(max(wanted), rows))
+        return interleave(pushed(*some) for some in starts)
 
     def _pixels(self, rows: int) -> Iterator[Start]:
         """The unit directions of the pixels: of maps by tiles, of anything else one by one."""
@@ -275,11 +264,12 @@ class Frozen:
         self._check_single()
         by_number = {layer.number: layer for layer in (layers or self.net.layers)}
         rows = rows or batch_rows(self.net, by_number)
-        few = pulled_layers(self.net, by_number.values())
-        few = [layer for layer in few if layer.shape[0] <= rows]
-        for layer in few:
-            yield layer, self._pulled_block(layer.number)
-        rest = by_number.keys() - {layer.number for layer in few}
+        rest = set(by_number)
+        for layer in pulled_layers(self.net, by_number.values()):
+            if layer.shape[0] <= rows:
+                H = tf.transpose(self.pull_units(layer.number)[0])
+                yield layer, Block(layer.number, np.arange(H.shape[0]), H)
+                rest.remove(layer.number)
         for block in self.blocks(rest, rows) if rest else ():
             yield by_number[block.number], block
 
@@ -289,11 +279,6 @@ class Frozen:
         chosen = tf.reshape(tf.eye(math.prod(shape), dtype=self.net.dtype)[units], (-1, *shape))
         H = self.pull_rows(number, tf.tile(chosen, (images, *(1 for _ in shape))))
         return tf.reshape(H, (images, chosen.shape[0], -1))
-
-    def _pulled_block(self, number: int) -> Block:
-        """All rows of J at a node of one image."""
-        H = tf.transpose(self.pull_units(number)[0])
-        return Block(number, np.arange(H.shape[0]), tf.reshape(H, (-1, *self.nodes[number].shape)))
 
     def at(self, layer: Layer) -> Jacobian:
         """J of one image at the units of a layer, as a linear operator."""

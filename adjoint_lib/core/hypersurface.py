@@ -92,6 +92,7 @@ class Hypersurface:
 
     @property
     def net(self) -> Network:
+        """The network that J is of."""
         return self.frozen.net
 
     @property

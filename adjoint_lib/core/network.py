@@ -76,10 +76,12 @@ class BiasSource:
 
     @property
     def size(self) -> int:
+        """How many entries of x_b it is."""
         return self.stop - self.start
 
     @property
     def slice(self) -> slice:
+        """Its place in x_b."""
         return slice(self.start, self.stop)
 
 

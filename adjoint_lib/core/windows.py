@@ -52,11 +52,14 @@ class Patch:
 
     def dense(self) -> tf.Tensor:
         """The tangents on whole maps: (n, H, W, c)."""
-        if self.values.shape[1:3] == self.size:
+        return self.within((0, 0), self.size)
+
+    def within(self, first: tuple[int, int], last: tuple[int, int]) -> tf.Tensor:
+        """The tangents in the window that begins at `first` and ends before `last`."""
+        bounds = zip(self.where, first, last, strict=True)
+        margins = [(w.start - a, b - w.stop) for w, a, b in bounds]
+        if not any(map(any, margins)):
             return self.values
-        rows, columns = self.where
-        height, width = self.size
-        margins = (rows.start, height - rows.stop), (columns.start, width - columns.stop)
         return tf.pad(self.values, ((0, 0), *margins, (0, 0)))
 
     def settled(self) -> Patch | tf.Tensor:
@@ -141,6 +144,7 @@ class Passage(NamedTuple):
         return values[:, rows, max(0, -x.before) : w - max(0, -x.after)]
 
     def patch(self, values: tf.Tensor) -> Patch:
+        """The window of the outputs, with these values."""
         return Patch(values, (self.y.first, self.x.first), self.size)
 
 
@@ -164,11 +168,7 @@ Inputs: TypeAlias = Sequence[Any]  # a `Patch` each, or None for zero; at least 
 
 @singledispatch
 def push(primitive: p.Primitive, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor | None:
-    """The frozen primitive on windows: a `Patch` or dense; None if it takes dense inputs only.
-
-    Args:
-        inputs: `Patch`, or None for zero; at least one `Patch`.
-    """
+    """The frozen primitive on windows: a `Patch` or dense; None if it takes dense inputs only."""
     return None
 
 
@@ -181,11 +181,8 @@ def _(primitive: p.Conv, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tenso
     if primitive.groups > 1 or through is None:
         return None
     values = through.trimmed(patch.values)
-    return through.patch(
-        tf.nn.conv2d(
-            values, primitive.kernel, primitive.strides, through.padding, dilations=dilation
-        )
-    )
+    kernel, strides = primitive.kernel, primitive.strides
+    return through.patch(tf.nn.conv2d(values, kernel, strides, through.padding, dilations=dilation))
 
 
 @push.register
@@ -279,14 +276,7 @@ def _(primitive: p.Pad, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tensor
 
 def aligned(patches: Sequence[Patch]) -> list[Patch]:
     """The same tangents in the smallest window that holds them all."""
-    windows = [patch.where for patch in patches]
-    first = tuple(min(w[axis].start for w in windows) for axis in (0, 1))
-    last = tuple(max(w[axis].stop for w in windows) for axis in (0, 1))
-    found = []
-    for patch, where in zip(patches, windows, strict=True):
-        margins = [(where[a].start - first[a], last[a] - where[a].stop) for a in (0, 1)]
-        values = patch.values
-        if any(map(any, margins)):
-            values = tf.pad(values, ((0, 0), *margins, (0, 0)))
-        found.append(Patch(values, first, patch.size))
-    return found
+    y, x = zip(*(patch.where for patch in patches), strict=True)
+    first = (min(w.start for w in y), min(w.start for w in x))
+    last = (max(w.stop for w in y), max(w.stop for w in x))
+    return [Patch(patch.within(first, last), first, patch.size) for patch in patches]

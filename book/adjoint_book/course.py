@@ -158,7 +158,7 @@ def _read(path: Path) -> Chapter:
         texts = ["".join(cell["source"]) for cell in found["cells"]] or [""]
     title = re.match(r"# (.+)", texts[0])
     minutes = re.search(r"\*\*Time:\*\* (\d+) minutes", texts[0])
-    needs = re.search(r"\*\*You need:\*\*(.*?)```", texts[0], re.S)
+    needs = re.search(r"^> \*\*You need:\*\*(.*(?:\n> .*)*)", texts[0], re.M)
     if not (title and minutes and needs):
         raise DataError(
             f"{path.name}: expected its first cell to have a title and an overview with the lines "

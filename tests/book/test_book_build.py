@@ -24,16 +24,12 @@ from repository import ROOT, text
 def small_book(folder: Path, code: str = "1 + 1", prose: str = "Text.", **page: str) -> Path:
     """The settings of this book, with a first page and one notebook."""
     shutil.copytree(ROOT / "book" / "_static", folder / "book" / "_static")
-    for path in [*(ROOT / "book").glob("*.py"), ROOT / "book" / "references.bib"]:
-        if path.name != "conftest.py":
-            shutil.copy(path, folder / "book")
+    shutil.copy(ROOT / "book" / "references.bib", folder / "book")
     shutil.copy(ROOT / "_config.yml", folder)
     (folder / "_toc.yml").write_text(
         "format: jb-book\nroot: book/intro\nchapters:\n  - file: book/page\n"
     )
-    (folder / "book" / "intro.md").write_text(
-        "# First\n\nMathematics: $x^2$. [](./page.ipynb)\n\n```{math}\n:label: eq-one\nx = 1\n```\n"
-    )
+    (folder / "book" / "intro.md").write_text("# First\n\nMathematics: $x^2$. [](./page.ipynb)\n")
     cells = [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# Page\n\n{prose}"},
         {
@@ -69,6 +65,20 @@ def build(folder: Path) -> subprocess.CompletedProcess:
     )
 
 
+PLAIN = r"""
+> **Note.** What *plain* Markdown says, after [He et al. 2016](bibliography.md#he2016deep).
+
+<a id="eq-one"></a>
+
+$$
+x = 1 \tag{1.1}
+$$
+
+See [(1.1)](#eq-one), and
+
+> a quotation.
+"""
+
 WIDGET = """
 from IPython.display import display
 import ipywidgets
@@ -82,16 +92,11 @@ display(Both())
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    folder = small_book(
-        tmp_path_factory.mktemp("small"), WIDGET, "{cite}`he2016deep` and {eq}`eq-one`."
-    )
-    with (folder / "book" / "page.ipynb").open() as file:
-        page = json.load(file)
-    page["cells"][0]["source"] += "\n\n```{bibliography}\n```\n"
-    (folder / "book" / "page.ipynb").write_text(json.dumps(page))
-    shutil.copy(ROOT / "book" / "api.md", folder / "book")  # every docstring of the library
+    folder = small_book(tmp_path_factory.mktemp("small"), WIDGET, PLAIN)
     with (folder / "_toc.yml").open("a") as file:
-        file.write("  - file: book/api\n")
+        for name in ("api", "bibliography"):  # the first has every docstring of the library
+            shutil.copy(ROOT / "book" / f"{name}.md", folder / "book")
+            file.write(f"  - file: book/{name}\n")
     run = build(folder)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     return folder / "_build" / "html"
@@ -115,6 +120,18 @@ def test_a_page_shows_a_widgets_still_picture_and_not_the_widget(built):
     assert "jupyter.widget-view" not in page
 
 
+def test_a_quotation_with_a_bold_lead_is_an_admonition_and_another_is_not(built):
+    page = (built / "book" / "page.html").read_text("utf-8")
+    assert '<div class="admonition note">\n<p class="admonition-title">Note</p>' in page
+    assert re.search(r"<blockquote>\s*<div><p>a quotation\.</p>", page)
+
+
+def test_an_equation_keeps_the_number_that_its_source_gives_it(built):
+    page = (built / "book" / "page.html").read_text("utf-8")
+    assert r"x = 1 \tag{1.1}" in page
+    assert re.search(r'href="#eq-one"[^>]*><span[^>]*>\(1\.1\)</span>', page)
+
+
 def test_pages_have_buttons_for_colab_and_binder(built):
     page = (built / "book" / "page.html").read_text("utf-8")
     settings = yaml.safe_load(text("_config.yml"))
@@ -128,9 +145,9 @@ def test_pages_have_buttons_for_colab_and_binder(built):
     ("mistake", "said"),
     [
         ({"code": "raise ValueError('this cell fails')"}, "this cell fails"),
-        ({"prose": "See {numref}`fig-nowhere`."}, "fig-nowhere"),
+        ({"prose": "See [Figure 1.1](#fig-nowhere)."}, "fig-nowhere"),
         ({"prose": "See [a page](./nowhere.ipynb)."}, "nowhere"),
-        ({"prose": "See {cite}`nobody1900nothing`."}, "nobody1900nothing"),
+        ({"prose": "See [Nobody](bibliography.md#nobody1900nothing)."}, "nobody1900nothing"),
     ],
     ids=["a failing cell", "a missing figure", "a missing page", "a missing paper"],
 )
@@ -200,6 +217,14 @@ def test_an_empty_site_is_no_site(tmp_path):
 
 
 # ---- the indexes
+
+
+def test_the_bibliography_is_the_one_in_bibtex():
+    written = text("book/bibliography.md")
+    assert written == indexes.bibliography(ROOT / "book"), (
+        "run `python -m adjoint_book.build.indexes`"
+    )
+    assert "{" not in written and "\\" not in written
 
 
 @pytest.mark.parametrize("name", ["exercises", "figures", "tables", "equations"])

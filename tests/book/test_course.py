@@ -11,11 +11,11 @@ from repository import ROOT
 
 OVERVIEW = """# {title}
 
-```{{admonition}} Overview
-**Time:** {minutes} minutes to read, seconds to run.
-
-**You need:** {needs}
-```
+> **Overview**
+>
+> **Time:** {minutes} minutes to read, seconds to run.
+>
+> **You need:** {needs}
 """
 
 
@@ -30,9 +30,9 @@ def book(tmp_path):
     exercise = ["### Exercise 1: count\n\nHow many?", "exercises.check_versions(answer)"]
     write(tmp_path, "00-preface")
     write(tmp_path, "01-one", "One", 30, more=exercise)
-    write(tmp_path, "02-two", needs="[one](01-one) and [a page](glossary).")
+    write(tmp_path, "02-two", needs="[one](01-one.ipynb) and\n> [a page](glossary.md).")
     write(tmp_path, "03-three")
-    write(tmp_path, "04-four", needs="[two](./02-two.ipynb), [what follows](05-five).")
+    write(tmp_path, "04-four", needs="[two](./02-two.ipynb), [what follows](05-five.ipynb).")
     return tmp_path
 
 

@@ -13,9 +13,14 @@ from pathlib import Path
 import pytest
 
 import adjoint_lib as al
+from adjoint_book.build import numbering
 from repository import ROOT, text
 
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+PLAIN_PAGES = [
+    ROOT / "book" / f"{name}.md"
+    for name in ("bibliography", "exercises-index", "reproduction-index")
+]
 CHAPTERS = [path for path in NOTEBOOKS if re.match(r"(0[1-9]|1\d)-", path.name)]
 
 
@@ -29,7 +34,15 @@ def source(cell: dict) -> str:
 
 
 def prose(path: Path) -> str:
-    return "\n\n".join(source(cell) for cell in cells(path, "markdown"))
+    """The text of a notebook, with what its cells show as Markdown, or of a Markdown file."""
+    if path.suffix == ".md":
+        return path.read_text("utf-8")
+    shown = [
+        "".join(output.get("data", {}).get("text/markdown", ""))
+        for cell in cells(path, "code")
+        for output in cell["outputs"]
+    ]
+    return "\n\n".join([*(source(cell) for cell in cells(path, "markdown")), *shown])
 
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -80,16 +93,18 @@ def pictures(path: Path) -> list[dict]:
     ]
 
 
+CAPTION = r'<a id="(fig-[a-z0-9-]+)"></a>\n\*\*Figure \d+\.\d+\.\*\* (.{20,}[.?!])\n?'
+
+
 @each_notebook
-def test_every_figure_has_alt_text_a_name_and_a_caption(path):
+def test_every_figure_has_alt_text_and_the_next_cell_is_its_caption(path):
+    found = cells(path)
     for cell in pictures(path):
-        found = cell["metadata"].get("mystnb", {})
         where = f"the cell {source(cell)[:60]!r}"
-        assert len(found.get("image", {}).get("alt", "")) > 20, f"{where} has no alt text"
-        figure = found.get("figure", {})
-        assert re.fullmatch(r"fig-[a-z0-9-]+", figure.get("name", "")), where
-        assert len(figure.get("caption", "")) > 20, f"{where} has no caption"
-        assert figure["caption"].rstrip().endswith((".", "?", "!")), where
+        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+        assert len(alt) > 20, f"{where} has no alt text"
+        caption = source(found[found.index(cell) + 1])
+        assert re.fullmatch(CAPTION, caption, re.S), f"{where} has no caption in the next cell"
 
 
 @each_notebook
@@ -108,12 +123,8 @@ def test_a_picture_inside_the_text_has_alt_text(path):
             assert ":alt:" in block, block[:80]
 
 
-def test_every_name_of_a_figure_is_given_once():
-    names = [
-        cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
-        for path in NOTEBOOKS
-        for cell in pictures(path)
-    ]
+def test_every_label_is_given_once():
+    names = [name for path in NOTEBOOKS for name in re.findall(r'<a id="([^"]+)"', prose(path))]
     assert len(names) == len(set(names)), sorted({n for n in names if names.count(n) > 1})
 
 
@@ -126,7 +137,7 @@ def test_a_chapter_begins_with_its_title_and_an_overview(path):
     assert re.match(r"# \S", first)
     assert "Overview" in first
     assert re.search(r"\d+ minutes", first), "how long does it take?"
-    objectives = re.findall(r"^\s*[-*] ", first, re.M)
+    objectives = re.findall(r"^> - ", first, re.M)
     assert 3 <= len(objectives) <= 6, "what will the reader learn?"
 
 
@@ -152,6 +163,81 @@ def test_a_chapter_has_three_exercises_each_with_a_check_and_a_folded_solution(p
         assert "not answered yet" in printed[0], f"exercise {chapter}.{count} gives itself away"
         assert "Correct" in printed[1], f"the solution of {chapter}.{count} is not right"
         assert "Not yet" not in printed[1]
+
+
+# ---- plain Markdown
+
+MYST = {
+    "a directive": r"^ *[`:~]{3,} *\{",
+    "a fence of colons": r"^ *:{3,}",
+    "a role": r"\{[a-z][\w:.+-]*\}`",
+    "a target": r"^\([\w-]+\)= *$",
+    "a label after an equation": r"\$\$ *\([\w-]+\)",
+    "a definition list": r"^: ",
+    "a comment": r"^% ",
+    "a substitution": r"\{\{",
+    "attributes": r"[\])`]\{[.#]",
+    "an amsmath environment outside of $$": r"^\\begin\{",
+    "a link without words": r"(?<!!)\[\]\(",
+}
+
+
+each_plain_page = pytest.mark.parametrize(
+    "path", [*NOTEBOOKS, *PLAIN_PAGES], ids=lambda path: path.stem
+)
+
+
+def myst_only(prose: str) -> list[str]:
+    """What a plain renderer would show raw, or lose."""
+    without_code = re.sub(r"^```$.*?^```$|^```[a-z]+$.*?^```$", "", prose, flags=re.M | re.S)
+    words = re.sub(r"(?<![`}])`[^`\n]+`", "", without_code)
+    words = re.sub(r"\$\$\n.*?\n\$\$(?=\n|$)", "", words, flags=re.S)
+    found = {name: re.search(pattern, words, re.M) for name, pattern in MYST.items()}
+    return [f"{name}: {match[0]}" for name, match in found.items() if match]
+
+
+@each_plain_page
+def test_a_plain_renderer_shows_nothing_raw(path):
+    """What only MyST understands; adjoint_book.build.plain says what to write instead."""
+    assert not myst_only(prose(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```{math}\nx\n```",
+        ":::{note}\nText.\n:::",
+        "See {numref}`fig-a`.",
+        "See {cite:t}`higham2002accuracy`.",
+        "There are {glue:text}`number` of them.",
+        "(a-target)=\n# Title",
+        "$$\nx\n$$ (eq-a)",
+        "word\n: what it means",
+        "{{ name }}",
+        "\\begin{align}\nx\n\\end{align}",
+        "[](01-adjoints.ipynb)",
+    ],
+)
+def test_the_test_of_plain_markdown_sees(text):
+    assert myst_only(f"Before.\n\n{text}\n\nAfter.")
+    assert not myst_only(f"Before.\n\n```\n{text}\n```\n\nAfter.") or "```" in text
+
+
+@each_plain_page
+def test_a_link_leads_to_a_file_and_a_place_in_it(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"https?:|mailto:", target):
+            continue
+        name, _, place = target.partition("#")
+        file = path.parent / name if name else path
+        assert file.is_file(), f"{target}: there is no such file"
+        assert not place or f'<a id="{place}"></a>' in prose(file), f"{target}: no such place"
+
+
+def test_numbers_count_up_within_each_chapter():
+    found = {path.stem: [source(c) for c in cells(path, "markdown")] for path in CHAPTERS}
+    wrong = [name for name, texts in numbering.renumbered(found).items() if texts != found[name]]
+    assert not wrong, f"{wrong}: run `python -m adjoint_book.build.numbering`"
 
 
 # ---- spelling

@@ -1,9 +1,9 @@
-"""What Sphinx does for this book beyond the usual: no scripts of others, plain docstrings, indexes.
+"""What Sphinx does for this book beyond the usual: plain sources, no scripts of others, plain
+docstrings, and indexes.
 
-Pages contain two indexes that are made from what they list:
+Pages contain indexes that are made from what they list, in place of a comment such as
 
-    ```{index-of} exercises
-    ```
+    <!-- index-of: exercises -->
 """
 
 from __future__ import annotations
@@ -18,14 +18,23 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from adjoint_book.build import plain
+
 BOOK = Path(__file__).resolve().parents[2]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("source-read", read_plain)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def read_plain(app: Sphinx, page: str, source: list[str]) -> None:
+    """Hand MyST the source as it wants it; see `plain`."""
+    is_notebook = app.env.doc2path(page).endswith(".ipynb")
+    source[0] = plain.page_source(source[0], is_notebook)
 
 
 # ------------------------------------------------------------------ nothing from elsewhere

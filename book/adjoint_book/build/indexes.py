@@ -1,6 +1,9 @@
-"""The book's indexes, made from what they list: exercises, and what the paper shows.
+"""The book's indexes, made from what they list: exercises, what the paper shows, references.
 
-Each function returns the text of a table in MyST Markdown; pages take it in by `{index-of} NAME`.
+Each function returns Markdown; pages take it in by `<!-- index-of: NAME -->`. The bibliography, to
+which notebooks link, is a file of its own, which this writes:
+
+    python -m adjoint_book.build.indexes
 """
 
 from __future__ import annotations
@@ -61,3 +64,35 @@ def _table(kind: str) -> str:
             cells += [row.paper(), row.ours(), row.command()]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+# ------------------------------------------------------------------ references
+
+BIBLIOGRAPHY = """# Bibliography
+
+All that the chapters cite; [references.bib](references.bib) has the same for BibTeX.
+"""
+
+
+def bibliography(book: Path) -> str:
+    """The page bibliography.md: an anchor and a paragraph for each entry of references.bib."""
+    from pybtex.database import parse_file
+    from pybtex.plugin import find_plugin
+
+    style = find_plugin("pybtex.style.formatting", "plain")()
+    backend = find_plugin("pybtex.backends", "markdown")()
+    text = BIBLIOGRAPHY
+    for entry in style.format_bibliography(parse_file(str(book / "references.bib"))):
+        written = re.sub(r"\\([-.()])", r"\1", entry.text.render(backend)).replace("\n", " ")
+        text += f'\n<a id="{entry.key}"></a>\n\n- {written}\n'
+    return text
+
+
+def main() -> None:
+    """Write the bibliography."""
+    book = Path(__file__).resolve().parents[2]
+    (book / "bibliography.md").write_text(bibliography(book), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -184,6 +184,8 @@ def test_a_second_build_sees_that_the_library_has_changed(tmp_path):
         ('<script>const U = "https://unpkg.example/t/index.js"</script>', "unpkg.example"),
         ('<img src="missing.png">', "loads missing.png, which is not there"),
         ('<a href="missing.html">', "link to missing.html, which is not there"),
+        ("<p>the end.``````</p>", "shows ``````"),
+        ("<p>See {numref}`fig-a`.</p>", "shows {numref}`"),
         ('<a href="#nowhere">', "a place which is not in that page"),
         ('<a href="other.html#nowhere">', "a place which is not in that page"),
     ],
@@ -207,6 +209,7 @@ def test_the_tool_is_content_with_what_is_well(tmp_path):
     (tmp_path / "other.html").write_text('<p id="here">')
     (tmp_path / "page.html").write_text(
         '<a href="https://example.org/">elsewhere</a> <a href="other.html#here">x</a>'
+        "<p>A fence is <code>```</code></p><pre>$$</pre>"
         '<a href="mailto:a@example.org">y</a> <img src="data:image/png;base64,AAAA">'
     )
     assert list(check_site.problems(tmp_path)) == []

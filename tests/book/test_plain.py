@@ -40,6 +40,10 @@ def test_a_lead_alone_on_its_line_is_a_title_and_the_rest_the_body():
     assert found == "``````{admonition} Overview\n\n**Time:** 5 minutes\n``````\n"
 
 
+def test_a_quotation_may_end_the_cell():
+    assert plain.markdown("> **Note.** One.").endswith("\n\nOne.\n``````\n")
+
+
 def test_a_quotation_without_a_lead_and_a_quotation_in_code_stay():
     for text in ("> As they say.\n", "```\n> **Note.** Code.\n```\n"):
         assert plain.markdown(text) == text
@@ -48,6 +52,11 @@ def test_a_quotation_without_a_lead_and_a_quotation_in_code_stay():
 def test_an_equation_keeps_its_number_and_becomes_a_target():
     found = plain.markdown('<a id="eq-a"></a>\n\n$$\nx \\tag{1.2}\n$$\n\n$$\ny\n$$\n')
     assert found == ("(eq-a)=\n\n\\begin{equation*}\nx \\tag{1.2}\n\\end{equation*}\n\n$$\ny\n$$\n")
+
+
+def test_an_exercise_can_be_linked_to():
+    found = plain.markdown("## Exercises\n\n### Exercise 1.2: sum\n\nHow many?")
+    assert found == "## Exercises\n\n(exercise-1-2)=\n### Exercise 1.2: sum\n\nHow many?"
 
 
 def test_links_to_a_place_in_a_file_go_to_the_place():

@@ -1,4 +1,5 @@
-"""Checks a built book: no page needs anything from another host, and no link leads nowhere.
+"""Checks a built book: no page needs anything from another host or shows raw markup, and no link
+leads nowhere.
 
 python -m adjoint_book.build.check_site _build/html
 """
@@ -16,6 +17,11 @@ from urllib.parse import unquote, urljoin, urlsplit
 LOADS = {"src", "srcset", "poster", "data", "background", "action"}
 STYLE_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)", re.I)
 SCRIPT_URL = re.compile(r"['\"`]((?:https?:)?//[^'\"`\s]+?\.(?:m?js|css|wasm|woff2?))\b")
+
+
+# Markup that should have become something else; code may show it.
+RAW = re.compile(r"`{3,}|\{[a-z]+(?::[a-z]+)?\}`|^\([\w-]+\)=$|&lt;!--|\$\$", re.M)
+CODE = re.compile(r"<(pre|code|script|style|title)\b.*?</\1>", re.S)
 
 
 class Page(HTMLParser):
@@ -65,7 +71,7 @@ def style_urls(css: str) -> list[str]:
 
 
 def problems(site: Path) -> Iterator[str]:
-    """Every asset from another host or missing, and every broken link, of all pages of a site."""
+    """Assets from another host or missing, raw markup and broken links, of all pages of a site."""
     # What is below _static is no page, but a theme's templates.
     files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
     pages = {path: Page(path.read_text("utf-8")) for path in files}
@@ -73,6 +79,8 @@ def problems(site: Path) -> Iterator[str]:
         yield f"{site}: expected a built book, found no page. Run `make book` first."
     for path, page in pages.items():
         name = path.relative_to(site)
+        for found in RAW.findall(CODE.sub("", path.read_text("utf-8"))):
+            yield f"{name}: shows {found} as it stands in the source"
         for url in page.loads:
             yield from _asset_problem(site, path, url)
         for url in sorted(set(page.links)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,45 @@ BOOK = Path(__file__).resolve().parents[2]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("config-inited", leave_numbers, priority=900)
     app.connect("source-read", read_plain)
+    app.connect("html-page-context", describe)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
+def leave_numbers(app: Sphinx, config) -> None:
+    """Keep Sphinx from numbering figures: their numbers stand in the sources."""
+    config["numfig"] = False
+
+
 def read_plain(app: Sphinx, page: str, source: list[str]) -> None:
     """Hand MyST the source as it wants it; see `plain`."""
     is_notebook = app.env.doc2path(page).endswith(".ipynb")
     source[0] = plain.page_source(source[0], is_notebook)
+
+
+DESCRIPTION = (
+    "Any unit of a ReLU network is exactly one inner product with the image plus one with its "
+    "biases: an executable book, and the library it stands on."
+)
+
+
+def describe(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Add what another site shows of a link to the page: title, description and a picture."""
+    owner, name = context["theme_repository_url"].rstrip("/").split("/")[-2:]
+    said = {
+        "og:type": "article",
+        "og:site_name": app.config.project,
+        "og:title": context.get("title") or app.config.project,
+        "og:description": DESCRIPTION,
+        "og:image": f"https://{owner}.github.io/{name}/_static/card.png",
+    }
+    tags = [f'<meta property="{key}" content="{escape(value)}">' for key, value in said.items()]
+    tags.append('<meta name="twitter:card" content="summary_large_image">')
+    context["metatags"] = context.get("metatags", "") + "\n".join(tags)
 
 
 # ------------------------------------------------------------------ nothing from elsewhere

@@ -16,19 +16,20 @@ from adjoint_book.build.reproduction import ROWS
 
 # ------------------------------------------------------------------ exercises
 
-EXERCISE = re.compile(r"^### Exercise (?:\d+\.)?(\d+): (.+)$", re.M)
+EXERCISE = re.compile(r"^### Exercise (\d+)\.(\d+): (.+)$", re.M)
 
 
 def exercises(book: Path) -> str:
-    """Every exercise with its chapter, and the function that checks it."""
+    """A link to every exercise, its chapter, and the function that checks it."""
     lines = ["| exercise | chapter | checked by |", "|---|---|---|"]
     for path in sorted(book.glob("*.ipynb")):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         for at, cell in enumerate(cells):
             for match in EXERCISE.finditer("".join(cell["source"])):
                 check = _first_check(cells[at:])
-                number = f"{int(path.name[:2])}.{match[1]}"
-                lines.append(f"| {number} {match[2]} | [](./{path.name}) | `{check}` |")
+                chapter, count, title = match.groups()
+                link = f"[{chapter}.{count} {title}](#exercise-{chapter}-{count})"
+                lines.append(f"| {link} | [](./{path.name}) | `{check}` |")
     return "\n".join(lines)
 
 

@@ -14,6 +14,8 @@ a quotation stays a quotation; on the page, what begins with a bold lead is more
     x = 1 \tag{1.2}
     $$
 
+    ### Exercise 1.2: title                 a heading that the index of exercises links to
+
     <!-- index-of: NAME -->                what the function NAME of `indexes` writes
 
 The numbers stand in the source; `numbering` keeps them right.
@@ -29,6 +31,7 @@ ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.M)
 CAPTION = re.compile(r'<a id="(fig-[\w-]+)"></a>\n(\*\*Figure \d+\.\d+\.\*\* .+)', re.S)
 EQUATION = re.compile(r"^\$\$\n(.*?\\tag\{[\d.]+\})\n\$\$$", re.M | re.S)
 LINK = re.compile(r"\]\([\w./-]+\.(?:ipynb|md)#([\w-]+)\)")
+EXERCISE = re.compile(r"^(?=### Exercise (\d+)\.(\d+): )", re.M)
 INDEX = re.compile(r"^<!-- index-of: (\w+) -->$", re.M)
 LEAD = re.compile(r"\*\*(.+?)\*\* ?(.*)")
 
@@ -100,6 +103,7 @@ def markdown(text: str) -> str:
 def _prose(text: str) -> str:
     text = re.sub(r"(?:^>.*(?:\n|\Z))+", _admonition, text, flags=re.M)
     text = ANCHOR.sub(r"(\1)=", text)
+    text = EXERCISE.sub(r"(exercise-\1-\2)=\n", text)
     text = EQUATION.sub(r"\\begin{equation*}\n\1\n\\end{equation*}", text)
     text = LINK.sub(r"](#\1)", text)
     return INDEX.sub(r"```{index-of} \1\n```", text)
@@ -113,5 +117,5 @@ def _admonition(quotation: re.Match) -> str:
     title = lead[1].removesuffix(".")
     look = LOOKS.get(title.split()[0], "note")
     options = f":class: {look}\n" if look else ""
-    text = (lead[2] + body[lead.end() :]).lstrip("\n")
-    return f"``````{{admonition}} {title}\n{options}\n{text}``````\n"
+    text = (lead[2] + body[lead.end() :]).strip("\n")
+    return f"``````{{admonition}} {title}\n{options}\n{text}\n``````\n"

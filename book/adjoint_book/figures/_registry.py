@@ -48,12 +48,39 @@ def figure(name: str) -> Callable[[Draw], Draw]:
 
             with plt.rc_context(STYLE):
                 drawn = draw(*args, **kwargs)
+            if has_photo(drawn):
+                make_transparent(drawn)
             plt.close(drawn)
             return drawn
 
         return FIGURES.register(name)(styled)
 
     return register
+
+
+def has_photo(drawn: Figure) -> bool:
+    """Whether a picture in its own colours is on the figure; such a one cannot be inverted."""
+    return any(image.get_array().ndim == 3 for ax in drawn.axes for image in ax.images)
+
+
+def make_transparent(drawn: Figure) -> None:
+    """Let the page through, and write in a grey that is legible on white and on black.
+
+    In the dark theme the page inverts every other figure.
+    """
+    from matplotlib.colors import same_color
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Text
+
+    from adjoint_book.figures._style import GREY, INK
+
+    drawn.set_facecolor("none")
+    for ax in drawn.axes:
+        ax.set_facecolor("none")
+        ax.tick_params(colors=GREY)
+    for artist in [*drawn.findobj(Text), *drawn.findobj(Line2D)]:
+        if same_color(artist.get_color(), INK):
+            artist.set_color(GREY)
 
 
 def names() -> list[str]:

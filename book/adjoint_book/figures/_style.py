@@ -1,6 +1,7 @@
 """How every figure looks: colours that colour-blind readers can tell apart, sizes for a phone.
 
-A page shows a figure on white, in the light theme and in the dark. On a phone a figure `WIDTH` wide
+A page shows a figure on white, and in the dark theme inverted, but for those with a photograph,
+which have no background. On a phone a figure `WIDTH` wide
 shrinks to a little over a third, so no text should be below `SMALL`.
 """
 

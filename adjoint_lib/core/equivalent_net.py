@@ -178,6 +178,7 @@ class EquivalentNet(Network):
         return Table(["layer", *MODES], rows)
 
     export = method_from("adjoint_lib.explorer.export", "export")
+    explorer = method_from("adjoint_lib.explorer.page", "explorer")
 
     def __repr__(self) -> str:
         entries = " x ".join(map(str, self.input_shape))

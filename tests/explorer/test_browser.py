@@ -1,0 +1,214 @@
+"""The explorer in a real browser, from a file, with the network cut: its numbers are Python's."""
+
+import os
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import adjoint_lib as al
+from adjoint_lib.explorer.export import packed, unpacked
+from browser import chromium, missing, opened, settled
+from reference import small_net
+
+NETWORKS = {
+    "vgg7": ("conv3", "RM2", (5, 9, 17)),
+    "resnet20": ("conv10", "RM2", (5, 7, 12)),
+    "resnet20-fixup": ("conv15", "RM2", (3, 4, 50)),
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory):
+    """A network, its images and a page with it, made once."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            net = al.equivalent(al.models.build(name, classes=10, weights="cifar10"))
+            images, labels = al.data.sample("cifar10")
+            path = tmp_path_factory.mktemp("explorer") / f"{name}.html"
+            net.explorer(images[:3], labels[:3], al.data.CLASS_NAMES["cifar10"]).save(path)
+            made[name] = net, images[:3], path
+        return made[name]
+
+    return make
+
+
+def numbers_of(page, **what):
+    return page.evaluate("what => window.adjoint.unit(what)", what)
+
+
+def click(page, layer, y, x, channel):
+    """Choose the layer and, by its number, the map; then click the unit in it."""
+    page.locator("[data-part=layer]").select_option(layer)
+    settled(page, layer)
+    page.locator("[data-part=index] input").last.fill(str(channel))
+    page.keyboard.press("Enter")
+    settled(page, f"map {channel}")
+    canvas = page.locator("[data-part=one-canvas]")
+    box, (columns, rows) = (
+        canvas.bounding_box(),
+        canvas.evaluate("c => [c.width, c.height]"),
+    )
+    at = {"x": box["width"] * (x + 0.5) / columns, "y": box["height"] * (y + 0.5) / rows}
+    canvas.click(position=at)
+    return settled(page, f"y {y}, x {x}, map {channel}")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_clicked_unit_has_pythons_numbers(browser, page_of, name):
+    net, images, path = page_of(name)
+    layer, mode, index = NETWORKS[name]
+    unit = net.hypersurface(images[0], layer, mode)[index]
+    c = net.value(images[:1])[layer].numpy()[(0, *index)]
+    with opened(browser, path) as page:
+        settled(page)
+        said = click(page, layer, *index)
+        value, network = (
+            float(n.replace("−", "-"))
+            for n in re.search(r"value (\S+), .* computes (\S+):", said).groups()
+        )
+        assert "equal up to rounding" in said
+        np.testing.assert_allclose([value, network], [unit.value, c], rtol=2e-4)
+        total = page.locator("[data-part=parts-total] td").last.inner_text()
+        assert float(total.replace("−", "-")) == pytest.approx(float(unit.value), rel=1e-3)
+        rows = page.locator("[data-part=parts] td:last-child").all_inner_texts()
+        shown = [float(row.replace("−", "-")) for row in rows]
+        given = np.trim_zeros(unit.contributions, "b")  # what comes after the unit is one row
+        shown = shown[: len(given)]
+        np.testing.assert_allclose(shown, given, rtol=1e-3, atol=1e-3 * np.abs(given).max())
+        assert f"layer={layer}&mode={mode}&unit={','.join(map(str, index))}" in page.url
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_programs_get_pythons_numbers_in_float64(browser, page_of, name):
+    net, images, path = page_of(name)
+    wide = unpacked(packed(net, "float32")).astype("float64")
+    layer, mode, index = NETWORKS[name]
+    H = wide.hypersurface(images[1].astype(float), layer, mode)[index]
+    asked = {"network": net.name, "image": 1, "layer": layer, "mode": mode, "index": index}
+    with opened(browser, path) as page:
+        found = numbers_of(page, **asked, dtype="float64")
+    scale = np.abs(H.H).max()
+    np.testing.assert_allclose(found["image"], H.image.ravel(), rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(found["bias"], H.bias, rtol=0, atol=1e-12 * scale)
+    assert list(found["contributions"]) == H.sources
+    np.testing.assert_allclose(
+        list(found["contributions"].values()), H.contributions, atol=1e-12 * found["scale"]
+    )
+    assert abs(found["value"] - found["network_value"]) < 1e-12 * found["scale"]
+
+
+def test_the_keyboard_is_enough(browser, page_of):
+    net, images, path = page_of("vgg7")
+    with opened(browser, path, "#net=vgg7&layer=conv4&mode=RM2&unit=3,4,5") as page:
+        settled(page, "y 3, x 4, map 5")
+        seen = []
+        for _ in range(60):  # to the large map, however many stops lie before it
+            page.keyboard.press("Tab")
+            seen.append(page.evaluate(FOCUSED))
+            if seen[-1] == "one":
+                break
+        assert seen[-1] == "one", seen
+        for key in ("ArrowRight", "ArrowDown", "PageDown"):
+            page.keyboard.press(key)
+        said = settled(page, "y 4, x 5, map 6")
+    value = float(re.search(r"value (\S+),", said)[1].replace("−", "-"))
+    expected = net.hypersurface(images[0], "conv4")[4, 5, 6].value
+    assert value == pytest.approx(float(expected), rel=2e-4, abs=1e-5)
+
+
+FOCUSED = (
+    "document.querySelector('[data-adjoint-explorer]').shadowRoot.activeElement?.dataset.part ?? ''"
+)
+
+
+def test_the_address_brings_back_what_was_shown(browser, page_of):
+    net, images, path = page_of("vgg7")
+    address = "#net=vgg7&image=2&layer=fc&mode=RM0&unit=3&against=8&k=0.5&light=0.75"
+    with opened(browser, path, address) as page:
+        said = settled(page, "unit 3")
+        assert {*address[1:].split("&")} < {*page.url.split("#")[1].split("&")}
+        text = page.locator("[data-part=flips]").inner_text()
+    H = net.hypersurface(images[2] * np.float32(0.75), "fc")[[3, 8][0]]
+    other = net.hypersurface(images[2] * np.float32(0.75), "fc")[8]
+    value = float(re.search(r"value (\S+),", said)[1].replace("−", "-"))
+    assert value == pytest.approx(float(H.value - other.value), rel=2e-4)
+    assert re.search(r"^[1-9][\d,]* of [\d,]+ ReLUs", text), text
+
+
+def test_any_network_has_a_page_of_the_readers_own(browser, tmp_path):
+    net = small_net()[1]
+    x = np.random.default_rng(0).normal(size=(2, *net.input_shape))
+    net.explorer(x, dtype="float64").save(tmp_path / "own.html")
+    x = x.astype("float32").astype(float)
+    unit = net.hypersurface(x[1], "second", "RM4")[2, 1, 3, 4]
+    with opened(browser, tmp_path / "own.html") as page:
+        settled(page)
+        asked = {"image": 1, "layer": "second", "mode": "RM4", "index": [2, 1, 3, 4]}
+        found = numbers_of(page, **asked, dtype="float64")
+        with pytest.raises(Exception, match="whole number from 0 to 1"):
+            numbers_of(page, image=2)
+    assert found["value"] == pytest.approx(float(unit.value), rel=1e-12)
+    np.testing.assert_allclose(found["image"], unit.image.ravel(), rtol=0, atol=1e-12)
+
+
+def test_mobilenet_and_a_unet_have_pages(browser, tmp_path):
+    small = {"alpha": 0.25, "weights": None, "classes": 5, "classifier_activation": None}
+    mobile = keras.applications.MobileNet((32, 32, 3), **small)
+    rng = np.random.default_rng(1)
+    for model, layer, index in ((mobile, "conv_pw_5", (2, 3, 7)), (unet(), "up", (9, 4, 1))):
+        al.models.randomise(model, 0)
+        net = al.equivalent(model)
+        x = rng.integers(0, 256, (2, *net.input_shape)).astype("float32") / 255
+        net.explorer(x).save(tmp_path / "page.html")
+        unit = net.hypersurface(x[1], layer)[index]
+        with opened(browser, tmp_path / "page.html") as page:
+            settled(page)
+            found = numbers_of(page, image=1, layer=layer, index=index)
+        scale = np.abs(unit.image).max()
+        np.testing.assert_allclose(found["image"], unit.image.ravel(), rtol=0, atol=1e-4 * scale)
+        assert abs(found["value"] - unit.value) < 1e-5 * found["scale"]
+
+
+def unet():
+    """Down, up again, and what was before beside it."""
+    layers = keras.layers
+    x = layers.Input((16, 16, 3))
+    fine = layers.Conv2D(4, 3, padding="same", activation="relu")(x)
+    coarse = layers.MaxPooling2D()(fine)
+    coarse = layers.Conv2D(6, 3, padding="same", activation="relu")(coarse)
+    up = layers.Conv2DTranspose(4, 2, strides=2, name="up")(coarse)
+    both = layers.Concatenate()([fine, layers.ReLU()(up)])
+    return keras.Model(x, layers.Conv2D(2, 1, name="mask")(both))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_stands_out_of_the_page_and_axe_finds_nothing_serious(
+    browser, page_of, width, theme
+):
+    _, _, path = page_of("vgg7")
+    size = {"width": width, "height": 800}
+    with opened(browser, path, viewport=size, color_scheme=theme) as page:
+        settled(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if axe := os.environ.get("AXE_CORE"):
+            page.evaluate(Path(axe).read_text("utf-8"))
+            found = page.evaluate("axe.run().then(found => found.violations)")
+            bad = [v for v in found if v["impact"] in ("serious", "critical")]
+            assert not bad, [(v["id"], [n["html"] for n in v["nodes"]]) for v in bad]
+
+
+def test_axe_is_there_where_a_browser_is_needed():
+    if not os.environ.get("AXE_CORE"):
+        missing("needs axe-core: set AXE_CORE to the path of axe.min.js")

@@ -110,6 +110,15 @@ def read_array(path: Path, name: str, expected: str, remedy: str, max_bytes: int
         return _array(archive, member)
 
 
+def read_npy(path: str | Path, expected: str, remedy: str) -> np.ndarray:
+    """The array of numbers in an `.npy` file; the arguments are `decoding`'s."""
+    with decoding(path, expected, remedy), open(_ordinary(path), "rb") as file:
+        size = Path(path).stat().st_size
+        _header_in(file.read(MAX_HEADER), size, Path(path).name)
+        file.seek(0)
+        return np.asarray(np.lib.format.read_array(file))
+
+
 def _ordinary(path: str | Path, most: int | None = None) -> Path:
     """The path, if it is of an ordinary file: reading a device may never end."""
     path = Path(path)
@@ -126,7 +135,12 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{member.filename} is compressed in an unusual way")
     with archive.open(member) as file:
-        start = io.BytesIO(file.read(MAX_HEADER))
+        return _header_in(file.read(MAX_HEADER), member.file_size, member.filename)
+
+
+def _header_in(first: bytes, size: int, name: str) -> Header:
+    """The shape and type of an array from its first bytes, if its data fill the rest of `size`."""
+    start = io.BytesIO(first)
     formats = np.lib.format
     readers = {(1, 0): formats.read_array_header_1_0, (2, 0): formats.read_array_header_2_0}
     with warnings.catch_warnings():
@@ -134,9 +148,9 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
         shape, _, dtype = readers[formats.read_magic(start)](start)
     found = Header(shape, dtype)
     if dtype.kind not in "fiub" or any(size < 0 for size in shape):
-        raise ValueError(f"{member.filename} is not one of the plain arrays of numbers: {dtype}")
-    if start.tell() + found.nbytes != member.file_size:
-        raise ValueError(f"{member.filename} is truncated, or longer than its shape {shape} says")
+        raise ValueError(f"{name} is not one of the plain arrays of numbers: {dtype}")
+    if start.tell() + found.nbytes != size:
+        raise ValueError(f"{name} is truncated, or longer than its shape {shape} says")
     return found
 
 

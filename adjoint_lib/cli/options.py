@@ -18,7 +18,7 @@ DATASETS = ("cifar10", "cifar100")
 MODELS = ("vgg7", "resnet20", "resnet20-fixup")
 RECIPES = ("fast", "paper")
 
-FIRST = ("data", "info", "verify", "train", "evaluate")  # in the order of the work
+FIRST = ("data", "info", "verify", "explore", "train", "evaluate")  # in the order of the work
 
 Run = Callable[[argparse.Namespace], bool]
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import adjoint_lib as al
-from adjoint_lib.cli import data, info, verify
+from adjoint_lib.cli import data, explore, info, verify
 from adjoint_lib.cli.main import main, parser
 from adjoint_lib.cli.options import DATASETS, MODELS
 from adjoint_lib.core.equivalent_net import K
@@ -25,7 +25,7 @@ from adjoint_lib.experiments import results, runs, weights
 from adjoint_lib.verification import verify as verification
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("data", "info", "verify")
+COMMANDS = ("data", "info", "verify", "explore")
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def test_every_help_has_examples_that_parse(capsys):
         assert examples
         for example in examples:
             options = parser().parse_args(shlex.split(example))
-            assert options.command in (data.data, info.info, verify.verify)
+            assert options.command in (data.data, info.info, verify.verify, explore.explore)
 
 
 def test_the_options_offer_what_the_library_has():

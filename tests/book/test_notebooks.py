@@ -231,6 +231,8 @@ def test_a_link_leads_to_a_file_and_a_place_in_it(path):
         name, _, place = target.partition("#")
         file = path.parent / name if name else path
         assert file.is_file(), f"{target}: there is no such file"
+        if file.name == "explorer.md" and place.startswith("net="):
+            continue  # a state: see test_explorer.py
         assert not place or f'<a id="{place}"></a>' in prose(file), f"{target}: no such place"
 
 

@@ -65,6 +65,19 @@ def test_links_to_a_place_in_a_file_go_to_the_place():
     )
 
 
+def test_a_link_to_the_explorer_alone_in_a_paragraph_becomes_one():
+    place = '<div data-adjoint-explorer="net=a&amp;unit=1,2" data-address="{}"><p>{}</p></div>'
+    link = '<a href="explorer.html#net=a&amp;unit=1,2">See it</a>'
+    source = "[See it](explorer.md#net=a&unit=1,2)"
+    assert plain.markdown(f"A.\n\n{source}\n\nB.\n") == (
+        f"A.\n\n{place.format('explorer.html', link)}\n\nB.\n"
+    )
+    assert plain.markdown(source) == place.format("explorer.html", link)
+    assert plain.markdown(f"A {source} and\n{source}\nb.") == f"A {link} and\n{link}\nb."
+    whole = plain.markdown("<!-- explorer: net=a&unit=1,2 -->\n")
+    assert whole == place.format("here", plain.NO_SCRIPTS) + "\n"
+
+
 def test_a_caption_goes_to_the_picture_before_it():
     found = plain.notebook({"cells": [code(), markdown(CAPTION), markdown("More.")]})["cells"]
     assert [cell["source"] for cell in found] == ["draw()", "More."]

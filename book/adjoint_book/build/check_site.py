@@ -32,12 +32,14 @@ class Page(HTMLParser):
         self.loads: list[str] = []
         self.links: list[str] = []
         self.places: set[str] = set()
+        self.explores = False
         self._inside = ""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._inside = tag
         given = {name: value or "" for name, value in attrs}
+        self.explores |= "data-adjoint-explorer" in given
         self.places |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
@@ -90,11 +92,27 @@ def problems(site: Path) -> Iterator[str]:
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
                 yield f"{name}: link to {url}, which is not there"
+            elif place.startswith("net=") and target in pages and pages[target].explores:
+                continue  # a state of the explorer
             elif place and target in pages and place not in pages[target].places:
                 yield f"{name}: link to {url}, a place which is not in that page"
+    if any(page.explores for page in pages.values()):
+        yield from _explorer_problems(site)
     for path in sorted(site.rglob("*.css")):
         for url in style_urls(path.read_text("utf-8")):
             yield from _asset_problem(site, path, url)
+
+
+def _explorer_problems(site: Path) -> Iterator[str]:
+    """The scripts that an explorer loads when they are wanted."""
+    from adjoint_book.build import explorer
+
+    for name in explorer.FILES:
+        path = site / explorer.FOLDER / f"{name}.js"
+        if not path.exists():
+            yield f"{path.relative_to(site)}: the explorer loads it, and it is not there"
+        elif found := SCRIPT_URL.search(path.read_text("utf-8")):
+            yield f"{path.relative_to(site)}: loads {found[1]} from another host"
 
 
 def _asset_problem(site: Path, path: Path, url: str) -> Iterator[str]:

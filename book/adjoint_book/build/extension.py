@@ -1,4 +1,4 @@
-"""What Sphinx does for this book beyond the usual: plain sources, no scripts of others, plain
+"""What Sphinx does beyond the usual for this book: plain sources, no scripts but its own, plain
 docstrings, and indexes.
 
 Pages contain indexes that are made from what they list, in place of a comment such as
@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from adjoint_book.build import plain
 
 BOOK = Path(__file__).resolve().parents[2]
+MARK = "data-adjoint-explorer"  # an attribute of the place where an explorer is to be
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -29,6 +30,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", read_plain)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
+    app.connect("html-page-context", add_explorer)
+    app.connect("build-finished", write_explorer)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -79,6 +82,24 @@ def drop_remote_scripts(app: Sphinx, page: str, template: str, context: dict, do
 
     for kind in ("script_files", "css_files"):
         context[kind] = [script for script in context.get(kind, []) if not foreign(script)]
+
+
+# ------------------------------------------------------------------ the explorer
+
+
+def add_explorer(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Give a page with an explorer the script that starts it."""
+    if MARK in context.get("body", ""):
+        app.add_js_file("explorer/explorer.js", loading_method="defer")
+
+
+def write_explorer(app: Sphinx, error: Exception | None) -> None:
+    """Write the explorer's scripts, if a page of the site has one."""
+    site = Path(app.outdir)
+    if error is None and any(MARK in path.read_text("utf-8") for path in site.rglob("*.html")):
+        from adjoint_book.build import explorer
+
+        explorer.write(site)
 
 
 # ------------------------------------------------------------------ docstrings

@@ -18,11 +18,15 @@ a quotation stays a quotation; on the page, what begins with a bold lead is more
 
     <!-- index-of: NAME -->                what the function NAME of `indexes` writes
 
+    [Text](explorer.md#net=...)            alone in a paragraph, an explorer that starts so
+    <!-- explorer: net=... -->             an explorer whose state is in the page's address
+
 The numbers stand in the source; `numbering` keeps them right.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any
@@ -33,7 +37,12 @@ EQUATION = re.compile(r"^\$\$\n(.*?\\tag\{[\d.]+\})\n\$\$$", re.M | re.S)
 LINK = re.compile(r"\]\([\w./-]+\.(?:ipynb|md)#([\w-]+)\)")
 EXERCISE = re.compile(r"^(?=### Exercise (\d+)\.(\d+): )", re.M)
 INDEX = re.compile(r"^<!-- index-of: (\w+) -->$", re.M)
+STATE = re.compile(r"\[([^\]]+)\]\((?:\./)?explorer\.md#(net=[^)\s]+)\)")
+EXPLORER = re.compile(rf"^{STATE.pattern}$(?=\n\n|\n?\Z)", re.M)
+WHOLE_EXPLORER = re.compile(r"^<!-- explorer: (net=\S+) -->$", re.M)
 LEAD = re.compile(r"\*\*(.+?)\*\* ?(.*)")
+
+NO_SCRIPTS = "This explorer computes in your browser: it needs JavaScript, which is switched off."
 
 # The look of an admonition, by the first word of its title; any other is a note.
 LOOKS = {
@@ -106,7 +115,21 @@ def _prose(text: str) -> str:
     text = EXERCISE.sub(r"(exercise-\1-\2)=\n", text)
     text = EQUATION.sub(r"\\begin{equation*}\n\1\n\\end{equation*}", text)
     text = LINK.sub(r"](#\1)", text)
+    text = EXPLORER.sub(lambda found: _explorer(found[2], "explorer.html", _state(found)), text)
+    text = WHOLE_EXPLORER.sub(lambda found: _explorer(found[1], "here", NO_SCRIPTS), text)
+    text = STATE.sub(_state, text)
     return INDEX.sub(r"```{index-of} \1\n```", text)
+
+
+def _state(link: re.Match) -> str:
+    """A link to a state of the explorer."""
+    return f'<a href="explorer.html#{html.escape(link[2])}">{link[1]}</a>'
+
+
+def _explorer(state: str, address: str, without: str) -> str:
+    """The place of an explorer, and what is there where it cannot run."""
+    given = f'data-adjoint-explorer="{html.escape(state)}" data-address="{address}"'
+    return f"<div {given}><p>{without}</p></div>"
 
 
 def _admonition(quotation: re.Match) -> str:

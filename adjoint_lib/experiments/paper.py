@@ -13,7 +13,7 @@ from adjoint_lib.verification.intervals import in_percent
 
 @functools.cache
 def table(name: str) -> list[dict[str, str]]:
-    """The rows of `data/paper/NAME.csv`: "training", "percentages" or "dimensions"."""
+    """The rows of `data/paper/NAME.csv`, such as "training" or "percentages"."""
     with resources.path(f"paper/{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -29,6 +29,11 @@ def training(model: str, dataset: str) -> dict[str, str]:
 def accuracy(model: str, dataset: str) -> float:
     """The paper's test accuracy, in percent."""
     return float(training(model, dataset)["test_accuracy_percent"])
+
+
+def statement(name: str) -> float:
+    """A number that the paper states in its text, by its name in `data/paper/statements.csv`."""
+    return float({row["name"]: row["value"] for row in table("statements")}[name])
 
 
 def percentages(model: str, dataset: str) -> dict[str, float]:

@@ -1,5 +1,8 @@
 """The paper's tables of parameters, dimensions and training, entry by entry beside ours.
 
+    python -m adjoint_book.paper_tables parameters resnet20-fixup
+    python -m adjoint_book.paper_tables training cifar100
+
 The paper's entries are read from `data/paper`; ours from the live models, their equivalent networks
 and the records of the trained weights. Nothing here is typed from a result.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
@@ -253,3 +257,28 @@ def _trained(record: dict) -> list[str]:
     minutes = f"{record['time']['wall_seconds'] / 60:,.0f}"
     joined = ", in straight lines" if recipe["linear"] else ""
     return [knots + joined, str(recipe["epochs"]), accuracy, minutes]
+
+
+# ------------------------------------------------------------------ the command
+
+TABLES = {
+    "parameters": parameter_table,
+    "dimensions": dimension_table,
+    "schedules": schedule_table,
+    "training": training_table,
+}
+
+
+def main(words: list[str]) -> int:
+    """Print one table: of a model, or for schedules and training of a data set."""
+    kind, of = (*words, "", "")[:2]
+    known = ("cifar10", "cifar100") if kind in ("schedules", "training") else tuple(NAMES)
+    if kind not in TABLES or of not in known or len(words) != 2:
+        print(f"expected one of {', '.join(TABLES)} and one of {', '.join(known)}, got {words}.")
+        return 2
+    print(TABLES[kind](of))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -4,7 +4,6 @@ A book of two small pages and the library's reference is built with the real set
 is checked by the same tool at the end of `make book`.
 """
 
-import importlib
 import json
 import os
 import re
@@ -16,8 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adjoint_book import figures
-from adjoint_book.build import check_site, indexes, reproduction
+from adjoint_book.build import check_site, indexes
 from repository import ROOT, text
 
 
@@ -230,61 +228,10 @@ def test_the_bibliography_is_the_one_in_bibtex():
     assert "{" not in written and "\\" not in written
 
 
-@pytest.mark.parametrize("name", ["exercises", "figures", "tables", "equations"])
+@pytest.mark.parametrize("name", ["exercises", "figures", "tables", "equations", "claims"])
 def test_an_index_has_no_empty_cell(name):
     rows = getattr(indexes, name)(ROOT / "book").splitlines()
     assert len(rows) > 10
     for row in rows[2:]:
         cells = [cell.strip(" `") for cell in row.strip("|").split(" | ")]
         assert len(cells) == len(rows[0].strip("|").split("|")) and all(cells), row
-
-
-def test_the_reproduction_index_has_all_that_the_paper_shows():
-    counts = {kind: 0 for kind in ("figure", "table", "equation")}
-    for row in reproduction.ROWS:
-        counts[row.kind] += 1
-    assert counts == {
-        "figure": 5 + 6 + 6,  # diagrams, histograms, feature maps
-        "table": 6 + 6 + 3 + 3,  # training, percentages, parameters, dimensions
-        "equation": 1 + 16,  # Algorithm 1 and the numbered equations
-    }
-    numbers = re.findall(r"Eq\. \((\d+)\)", " ".join(row.title for row in reproduction.ROWS))
-    assert numbers == [str(n) for n in range(1, 17)]
-
-
-@pytest.mark.parametrize(
-    "row", [row for row in reproduction.ROWS if row.kind == "equation"], ids=lambda row: row.title
-)
-def test_the_code_and_the_test_that_a_row_names_are_there(row):
-    name = row.ours().strip("`")
-    if name.endswith(".py"):
-        assert (ROOT / name).is_file()
-    elif row.ours().startswith("`"):
-        door, module, *rest = name.split(".")
-        found = importlib.import_module(f"adjoint_lib.{door}.{module}")
-        for part in rest:
-            found = getattr(found, part)
-    assert (ROOT / row.command().strip("`").removeprefix("pytest ")).is_file()
-
-
-def test_where_ours_differs_from_the_paper_the_notes_say_why():
-    differing = [
-        row.title
-        for row in reproduction.ROWS
-        if row.kind == "table"
-        and row.title.startswith(("Parameters", "Dimensions"))
-        and row.paper() != row.ours()
-    ]
-    assert differing == ["Dimensions of H: ResNet20"]
-    assert "1,184" in text("book/notes-on-the-paper.ipynb")
-
-
-def test_the_command_of_every_row_is_one():
-    from adjoint_lib.cli.main import parser
-
-    for row in reproduction.ROWS:
-        words = row.command().strip("`").split()
-        if words[0] != "pytest":
-            parser().parse_args(words)
-        if words[0] == "figure":
-            assert words[1] in figures.names()

@@ -58,13 +58,34 @@ def equations(book: Path) -> str:
 
 
 def _table(kind: str) -> str:
-    lines = ["| in the paper | chapter | paper | ours | command |", "|---|---|---|---|---|"]
+    header = ["in the paper", "chapter", "paper", "ours", "on", "verdict", "command"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for row in ROWS:
         if row.kind == kind:
-            cells = [row.title, f"[](./{row.chapter}.ipynb)"]
-            cells += [row.paper(), row.ours(), row.command()]
-            lines.append(f"| {' | '.join(cells)} |")
+            found = row.cells()
+            cells = [row.title, f"[](./{row.chapter}.ipynb)", found.paper, found.ours]
+            cells += [found.on, found.verdict, f"`{row.command}`"]
+            lines.append(f"| {' | '.join(_in_cell(cell) for cell in cells)} |")
     return "\n".join(lines)
+
+
+def claims(book: Path) -> str:
+    """The paper's claims, and what became of each."""
+    from adjoint_book.build.claims import CLAIMS
+
+    header = ["claim", "in the paper", "found", "the numbers", "shown by"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    for claim in CLAIMS:
+        found = claim.find()
+        cells = [claim.sentence, claim.place, f"**{found.verdict}**", found.numbers]
+        cells.append(f"[the book](#{claim.label})")
+        lines.append(f"| {' | '.join(_in_cell(cell) for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _in_cell(text: str) -> str:
+    """The text with its bars escaped, which would end a cell."""
+    return text.replace("|", r"\|")
 
 
 # ------------------------------------------------------------------ references

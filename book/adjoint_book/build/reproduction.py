@@ -1,327 +1,262 @@
-"""What the paper shows, row by row: where the book reproduces it, the paper's value and ours.
+"""What the paper shows, row by row: its value and ours, on what, and what the comparison comes to.
 
-Values are computed from what is there: the live models, the paper's tables (data/paper), trained
-weights (data/weights) and full verifications (data/results, see `adjoint_lib.experiments.results`).
+Nothing is typed from a result. The paper's numbers are read from `data/paper`; ours come from the
+live models, the trained weights (`data/weights`), the full verifications (`data/results`), the
+figures as drawn, and the checks of the equations.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_book.figures.ch12_to_13_verification import NETWORKS as MODELS
-from adjoint_book.figures.ch14_feature_maps import FEATURE_MAPS
+from adjoint_book import equations, figures, paper_tables
+from adjoint_book.build import verdicts
+from adjoint_book.figures.ch14_feature_maps import FEATURE_MAPS, paper_maps
+from adjoint_book.paper_tables import NAMES
 from adjoint_lib.experiments import paper
+from adjoint_lib.verification.report import EDGES, LayerReport
 
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+PAIRS = [(model, dataset) for dataset in DATASETS for model in NAMES]
+TRAINING = {"vgg7": "09-vgg7", "resnet20": "10-resnet20", "resnet20-fixup": "11-fixup"}
+VERIFICATION = {"cifar10": "12-verification-cifar10", "cifar100": "13-verification-cifar100"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a row says: the paper's value, ours, on which images by which recipe, the verdict."""
+
+    paper: str
+    ours: str
+    on: str
+    verdict: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """One thing the paper shows; `paper`, `ours` and `command` give the text of their columns."""
+    """One thing the paper shows, and the command that does it again; `cells` compares the two."""
 
-    kind: str
+    kind: str  # "figure", "table", "equation"
     title: str
     chapter: str
-    paper: Callable[[], str]
-    ours: Callable[[], str]
-    command: Callable[[], str]
+    command: str
+    cells: Callable[[], Cells]
 
 
-# ------------------------------------------------------------------ values
-
-
-def _said(text: str) -> Callable[[], str]:
-    return lambda: text
-
-
-def _figure(name: str) -> Callable[[], str]:
-    """The command that draws a figure."""
-    return _said(f"`figure {name}`")
+def _recipe(model: str, dataset: str) -> str:
+    """The recipe that trained the shipped weights, with its epochs."""
+    recipe = al.models.trained(model)[dataset]["recipe"]
+    return f"{recipe['name']}, {recipe['epochs']} epochs"
 
 
 @functools.cache
-def _net(model: str):
-    return al.equivalent(al.models.build(model))
+def _layers(model: str, dataset: str) -> dict[str, LayerReport]:
+    return al.results.every_layer(model, dataset)
 
 
-def _paper_range(model: str, dataset: str) -> Callable[[], str]:
-    """The least and the greatest percentage in a column of the paper's table."""
-
-    def text() -> str:
-        column = paper.percentages(model, dataset).values()
-        return f"{min(column):.4f} to {max(column):.4f} %"
-
-    return text
+def _images(model: str, dataset: str) -> str:
+    """On how many images each layer was verified: the convolutions, and the dense layer."""
+    counts = {name: layer.images for name, layer in _layers(model, dataset).items()}
+    convolutions = {count for name, count in counts.items() if name != "fc"}
+    text = " and ".join(f"{count:,}" for count in sorted(convolutions))
+    return f"{text} images (fc {counts['fc']:,}); weights by {_recipe(model, dataset)}"
 
 
-def _our_range(model: str, dataset: str) -> Callable[[], str]:
-    """Our lowest and highest percentage, through each unit's own H."""
-
-    def text() -> str:
-        layers = al.results.every_layer(model, dataset).values()
-        column = [100 * layer.share() for layer in layers]
-        images = sorted({f"{layer.images:,}" for layer in layers}, key=len)
-        return f"{min(column):.4f} to {max(column):.4f} % ({' and '.join(images)} images)"
-
-    return text
+# ------------------------------------------------------------------ figures
 
 
-def _panels(model: str, dataset: str) -> Callable[[], str]:
-    return lambda: f"{len(al.results.every_layer(model, dataset))} panels"
+def _figures() -> list[dict[str, str]]:
+    return paper.table("figures")
 
 
-def _paper_accuracy(model: str, dataset: str) -> Callable[[], str]:
-    def text() -> str:
+DIAGRAMS = {  # the figure's number: what it shows, chapter, and our figure
+    "1": ("one neuron, three ways", "02-one-neuron", "one-neuron"),
+    "2": ("a CNN and its equivalent", "03-equivalent-topology", "equivalent-cnn"),
+    "3": ("the adjoint blueprint", "06-five-modes", "adjoint-blueprint"),
+    "4": ("batch normalisation reduced", "04-folding", "batch-norm"),
+    "5": ("two factors make the modes", "06-five-modes", "two-factors"),
+}
+
+
+def panels_of(name: str) -> int:
+    """How many panels a drawn diagram has: each has its name in bold."""
+    drawn = figures.get(name)()
+    return sum(text.get_fontweight() == "bold" for ax in drawn.axes for text in ax.texts)
+
+
+def _diagram(row: dict[str, str]) -> Row:
+    about, chapter, name = DIAGRAMS[row["number"]]
+
+    def cells() -> Cells:
+        ours, theirs = panels_of(name), int(row["panels"])
+        verdict = verdicts.of_count(ours, theirs, "panels")
+        return Cells(f"{theirs} panels", f"{ours} panels", "no images: a diagram", verdict)
+
+    return Row("figure", f"Fig. {row['number']}: {about}", chapter, f"figure {name}", cells)
+
+
+def _histograms(row: dict[str, str]) -> Row:
+    model, dataset = row["model"].replace("_", "-"), row["dataset"]
+    name = f"histograms-{model}-{dataset}"
+
+    def cells() -> Cells:
+        drawn = figures.get(name)()
+        panels = sum(bool(ax.get_visible() and ax.patches) for ax in drawn.axes)
+        stated = paper.statement("images"), paper.statement("histogram_end")
+        images = min(layer.images for layer in _layers(model, dataset).values())
+        verdict = verdicts.of_histograms(
+            panels, int(row["panels"]), float(EDGES[-1]), stated[1], images, int(stated[0])
+        )
+        theirs = f"{row['panels']} panels, {stated[0]:,.0f} images, to ±{stated[1]:g}"
+        ours = f"{panels} panels, {images:,} images, to ±{EDGES[-1]:g}"
+        return Cells(theirs, ours, _images(model, dataset), verdict)
+
+    about = f"Fig. {row['number']}: relative errors, {NAMES[model]} on {DATASETS[dataset]}"
+    return Row("figure", about, VERIFICATION[dataset], f"figure {name}", cells)
+
+
+def _maps(row: dict[str, str]) -> Row:
+    model, dataset, layer = row["model"].replace("_", "-"), row["dataset"], row["layer"]
+    name = f"feature-maps-{model}-{dataset}"
+
+    def cells() -> Cells:
+        maps = paper_maps(model, dataset)
+        drawn = figures.get(name)()
+        count = maps.c.shape[-1]
+        pictures = [ax for ax in drawn.axes if ax.images and "$c" in ax.get_title()]
+        pictures += [ax for ax in drawn.axes if ax.images and "hat" in ax.get_title()]
+        width = pictures[0].get_xlim()[1] + 0.5  # in units, with a line between the maps
+        across = round((width + 1) / (maps.c.shape[1] + 1))
+        shown = len(pictures), count, across
+        stated = int(row["panels"]), int(row["maps"]), int(row["maps_a_row"])
+        size = float(abs(maps.difference).max() / abs(maps.c).max())
+        bound = _layers(model, dataset)[layer].bound * maps.u * maps.A
+        worst = float((abs(maps.difference) / bound).max())
+        about = paper.statement("normalised_difference")
+        verdict = verdicts.of_maps(shown, stated, size, about, worst)
+        theirs = f"{stated[0]} pictures of {stated[1]} maps, {stated[2]} a row; about {about:.0e}"
+        ours = f"{shown[0]} pictures of {shown[1]} maps, {shown[2]} a row; {size:.0e}"
+        on = f"1 image of the test set; weights by {_recipe(model, dataset)}"
+        return Cells(theirs, ours, on, verdict)
+
+    if FEATURE_MAPS[model, dataset] != layer:
+        raise AssertionError(f"expected {layer} of {model} on {dataset}, as the paper has it")
+    about = f"appendix fig. {row['number']}: maps of {layer}, {NAMES[model]} on {DATASETS[dataset]}"
+    return Row("figure", about, "14-feature-maps", f"figure {name}", cells)
+
+
+# ------------------------------------------------------------------ tables
+
+
+def _schedule(number: int, model: str, dataset: str) -> Row:
+    def cells() -> Cells:
+        rows = [row for row in paper_tables.schedule_table(dataset) if row[0] == NAMES[model]]
+        theirs, ours = (row[2:] for row in rows)
+        same = sum(a == b for a, b in zip(theirs, ours, strict=True))
+        verdict = verdicts.of_entries(same, len(theirs), ["the recipe's"])
+        said, found = ("; ".join(row[:-1]) + f"; {row[-1]} epochs" for row in (theirs, ours))
+        return Cells(said, found, "no images: the recipe `paper`", verdict)
+
+    title = f"Table {number}: learning rates of {NAMES[model]}, {DATASETS[dataset]}"
+    command = f"python -m adjoint_book.paper_tables schedules {dataset}"
+    return Row("table", title, TRAINING[model], command, cells)
+
+
+def _accuracy(number: int, model: str, dataset: str) -> Row:
+    def cells() -> Cells:
+        record = al.models.trained(model)[dataset]
+        test = record["accuracy"]["test"]
+        low, high = (100 * end for end in test["interval_95"])
+        theirs = paper.accuracy(model, dataset)
         epochs = paper.training(model, dataset)["total_epochs"]
-        return f"{paper.accuracy(model, dataset):.1f} % after {epochs} epochs"
+        recipe = record["recipe"]["name"]
+        verdict = verdicts.of_number(theirs, (low, high), recipe)
+        return Cells(
+            f"{theirs:.1f} % after {epochs} epochs",
+            f"{100 * test['value']:.1f} % ({low:.1f} to {high:.1f})",
+            f"{test['count']:,} images; {_recipe(model, dataset)}",
+            verdict,
+        )
 
-    return text
-
-
-def _our_accuracy(model: str, dataset: str) -> Callable[[], str]:
-    def text() -> str:
-        found = al.models.trained(model)[dataset]
-        accuracy, epochs = found["accuracy"]["test"]["value"], found["recipe"]["epochs"]
-        return f"{100 * accuracy:.1f} % after {epochs} epochs"
-
-    return text
-
-
-def _entries(model: str) -> Callable[[], str]:
-    return lambda: f"$x_b$ has {_net(model).x_b.size:,} entries"
+    title = f"Table {number}: test accuracy of {NAMES[model]}, {DATASETS[dataset]}"
+    command = f"train --model {model} --dataset {dataset}"
+    return Row("table", title, TRAINING[model], command, cells)
 
 
-def _parameters(model: str) -> Callable[[], str]:
-    def text() -> str:
-        built = al.models.build(model)
-        kernels = [w for w in built.trainable_weights if len(w.shape) > 1]
-        weights = sum(math.prod(w.shape) for w in kernels)
-        return f"{len(kernels)} kernels, {weights:,} weights"
+def _shares(number: int, model: str, dataset: str) -> Row:
+    def cells() -> Cells:
+        theirs, ours = paper.percentages(model, dataset), _layers(model, dataset)
+        column = [100 * layer.share() for layer in ours.values()]
+        verdict = verdicts.of_shares(ours, theirs, paper.statement("share_percent"))
+        return Cells(
+            f"{min(theirs.values()):.4f} to {max(theirs.values()):.4f} %",
+            f"{min(column):.4f} to {max(column):.4f} %",
+            _images(model, dataset),
+            verdict,
+        )
 
-    return text
-
-
-# ------------------------------------------------------------------ the rows
-
-
-def _diagram(number: int, about: str, chapter: str, name: str) -> Row:
-    return Row(
-        "figure",
-        f"Fig. {number}: {about}",
-        chapter,
-        _said("diagram"),
-        _said("drawn"),
-        _figure(name),
-    )
+    images = al.results.load(model, dataset, mode="RM2").report.images
+    title = f"Table {number}: units within 1 %, {NAMES[model]} on {DATASETS[dataset]}"
+    command = f"verify --model {model} --weights {dataset} --full --mode RM2 --images {images}"
+    return Row("table", title, VERIFICATION[dataset], command, cells)
 
 
-def _verify(model: str, dataset: str) -> Callable[[], str]:
-    """The command that verifies as many images through H as the stored result has."""
+def _parameters(number: int, model: str) -> Row:
+    def cells() -> Cells:
+        same, stated = paper_tables.agreement(model)
+        differing = [
+            f"{getattr(pair.ours, name)}, not {getattr(pair.theirs, name)} ({name})"
+            for pair in paper_tables.pairs(model)
+            for name in pair.differing()
+        ]
+        verdict = verdicts.of_entries(same, stated, differing)
+        return Cells(f"{stated} entries", f"{same} the same", "no images: the live model", verdict)
 
-    def command() -> str:
-        images = al.results.load(model, dataset, mode="RM2").report.images
-        return f"`verify --model {model} --weights {dataset} --full --images {images}`"
-
-    return command
-
-
-def _equation(number: str, about: str, chapter: str, code: str, test: str) -> Row:
-    return Row(
-        "equation",
-        f"{number}: {about}",
-        chapter,
-        _said("stated"),
-        _said(f"`{code}`"),
-        _said(f"`pytest tests/{test}.py`"),
-    )
+    title = f"appendix table {number}: parameters of {NAMES[model]}"
+    command = f"python -m adjoint_book.paper_tables parameters {model}"
+    return Row("table", title, TRAINING[model], command, cells)
 
 
-PAIRS = [(model, dataset) for dataset in DATASETS for model in MODELS]
-TRAINING = {"vgg7": "09-vgg7", "resnet20": "10-resnet20", "resnet20-fixup": "11-fixup"}
-VERIFICATION = {"cifar10": "12-verification-cifar10", "cifar100": "13-verification-cifar100"}
+def _dimensions(number: int, model: str) -> Row:
+    def cells() -> Cells:
+        entries = [entry for entry in paper_tables.dimension_entries(model) if entry[2]]
+        biases, _ = paper_tables.papers_biases(model)
+        ours = paper_tables.network(model).x_b.size
+        same = sum(theirs == computed for _, _, theirs, computed in entries) + (biases == ours)
+        slip = f"$x_b$ has {ours:,} entries, not {biases:,}"
+        verdict = verdicts.of_entries(same, len(entries) + 1, [slip])
+        theirs = f"{len(entries)} entries; $x_b$ of {biases:,}"
+        found = f"{same} of {len(entries) + 1} the same; $x_b$ of {ours:,}"
+        return Cells(theirs, found, "no images: the live model", verdict)
+
+    title = f"appendix table {number}: dimensions of H, {NAMES[model]}"
+    command = f"python -m adjoint_book.paper_tables dimensions {model}"
+    return Row("table", title, "06-five-modes", command, cells)
+
+
+# ------------------------------------------------------------------ algorithm and equations
+
+
+def _equation(one: equations.Equation) -> Row:
+    def cells() -> Cells:
+        on = f"{one.check().values:,} {one.on}"
+        return Cells(one.said, one.ours(), on, one.verdict())
+
+    command = f"python -m adjoint_book.equations {one.number}"
+    return Row("equation", f"{one.title}: {one.about}", one.chapter, command, cells)
+
+
+KINDS = {"histograms": _histograms, "maps": _maps}
 
 ROWS: list[Row] = [
-    _diagram(1, "one neuron, three ways", "02-one-neuron", "one-neuron"),
-    _diagram(2, "a CNN and its equivalent", "03-equivalent-topology", "equivalent-cnn"),
-    _diagram(3, "the adjoint blueprint", "06-five-modes", "adjoint-blueprint"),
-    _diagram(4, "batch normalisation reduced", "04-folding", "batch-norm"),
-    _diagram(5, "two factors make the modes", "06-five-modes", "two-factors"),
-    *(
-        Row(
-            "figure",
-            f"Histograms of the relative error: {MODELS[m]} on {DATASETS[d]}",
-            VERIFICATION[d],
-            _said(f"{6 if m == 'vgg7' else 19} panels"),
-            _panels(m, d),
-            _figure(f"histograms-{m}-{d}"),
-        )
-        for m, d in PAIRS
-    ),
-    *(
-        Row(
-            "figure",
-            f"Feature maps: {MODELS[m]} {layer} on {DATASETS[d]}",
-            "14-feature-maps",
-            _said("original and reconstructed look the same"),
-            _said("both and their difference"),
-            _figure(f"feature-maps-{m}-{d}"),
-        )
-        for (m, d), layer in FEATURE_MAPS.items()
-    ),
-    *(
-        Row(
-            "table",
-            f"Training of {MODELS[m]} on {DATASETS[d]}",
-            TRAINING[m],
-            _paper_accuracy(m, d),
-            _our_accuracy(m, d),
-            _said(f"`train --model {m} --dataset {d}`"),
-        )
-        for m, d in PAIRS
-    ),
-    *(
-        Row(
-            "table",
-            f"Units within 1 %: {MODELS[m]} on {DATASETS[d]}",
-            VERIFICATION[d],
-            _paper_range(m, d),
-            _our_range(m, d),
-            _verify(m, d),
-        )
-        for m, d in PAIRS
-    ),
-    *(
-        Row(
-            "table",
-            f"Parameters of {MODELS[m]}",
-            TRAINING[m],
-            _said(count),
-            _parameters(m),
-            _said(f"`info --model {m}`"),
-        )
-        for m, count in (
-            ("vgg7", "7 kernels, 204,576 weights"),
-            ("resnet20", "20 kernels, 729,888 weights"),
-            ("resnet20-fixup", "20 kernels, 729,888 weights"),
-        )
-    ),
-    *(
-        Row(
-            "table",
-            f"Dimensions of H: {MODELS[m]}",
-            "06-five-modes",
-            _said(f"$x_b$ has {size} entries"),
-            _entries(m),
-            _said(f"`info --model {m}`"),
-        )
-        for m, size in (("vgg7", "384"), ("resnet20", "1,152"), ("resnet20-fixup", "37"))
-    ),
-    _equation(
-        "Algorithm 1",
-        "RM4 to RM0",
-        "06-five-modes",
-        "benchmarks/algorithm_1.py",
-        "project/test_benchmarks",
-    ),
-    Row(
-        "equation",
-        "Eq. (1): gradient flow, of the tangent kernel",
-        "notes-on-the-paper",
-        _said("quoted as an approximation"),
-        _said("not needed: the identity is exact"),
-        _said("`pytest tests/core/test_exactness.py`"),
-    ),
-    _equation(
-        "Eq. (2)",
-        "the inner product",
-        "01-adjoints",
-        "core.units.Units.contributions",
-        "core/test_hypersurface",
-    ),
-    _equation(
-        "Eq. (3)",
-        r"$c = \langle Jv, w\rangle$",
-        "05-proof",
-        "core.frozen.Frozen.push",
-        "core/test_exactness",
-    ),
-    _equation(
-        "Eq. (4)",
-        r"$c = \langle v, J^*w\rangle$",
-        "05-proof",
-        "core.frozen.Frozen.pull",
-        "core/test_exactness",
-    ),
-    _equation(
-        "Eq. (5)",
-        "its two parts",
-        "05-proof",
-        "core.units.Units.image",
-        "core/test_exactness",
-    ),
-    _equation(
-        "Eq. (6)",
-        "batch normalisation",
-        "04-folding",
-        "core.folding.batch_norm",
-        "frontend/test_equivalent",
-    ),
-    _equation(
-        "Eq. (7)",
-        "the same as $w'$ and $b'$",
-        "04-folding",
-        "core.folding.fold",
-        "frontend/test_equivalent",
-    ),
-    _equation(
-        "Eq. (8)",
-        "RM4",
-        "06-five-modes",
-        "core.hypersurface.Hypersurface",
-        "core/test_hypersurface",
-    ),
-    _equation(
-        "Eq. (9)",
-        "from RM4 to RM3",
-        "06-five-modes",
-        "core.hypersurface.MODES",
-        "core/test_hypersurface",
-    ),
-    _equation(
-        "Eq. (10)", "RM3", "06-five-modes", "core.hypersurface.MODES", "core/test_hypersurface"
-    ),
-    _equation(
-        "Eq. (11)", "RM2", "06-five-modes", "core.hypersurface.MODES", "core/test_hypersurface"
-    ),
-    _equation(
-        "Eq. (12)", "RM1", "06-five-modes", "core.hypersurface.MODES", "core/test_hypersurface"
-    ),
-    _equation(
-        "Eq. (13)", "RM0", "06-five-modes", "core.hypersurface.MODES", "core/test_hypersurface"
-    ),
-    _equation(
-        "Eq. (14)",
-        "a conv unit checked",
-        VERIFICATION["cifar10"],
-        "verification.verify.verify",
-        "verification/test_verify",
-    ),
-    _equation(
-        "Eq. (15)",
-        "an FC unit checked",
-        VERIFICATION["cifar10"],
-        "verification.verify.verify",
-        "verification/test_verify",
-    ),
-    _equation(
-        "Eq. (16)",
-        "the relative error",
-        VERIFICATION["cifar10"],
-        "verification.verify.relative_error",
-        "verification/test_verify",
-    ),
+    *(KINDS.get(row["shows"], _diagram)(row) for row in _figures()),
+    *(_schedule(n, m, d) for n, d in ((1, "cifar10"), (2, "cifar100")) for m in NAMES),
+    *(_accuracy(n, m, d) for n, d in ((1, "cifar10"), (2, "cifar100")) for m in NAMES),
+    *(_shares(n, m, d) for n, d in ((3, "cifar10"), (4, "cifar100")) for m in NAMES),
+    *(_parameters(n, m) for n, m in ((1, "vgg7"), (3, "resnet20"), (4, "resnet20-fixup"))),
+    *(_dimensions(n, m) for n, m in ((2, "vgg7"), (5, "resnet20"), (5, "resnet20-fixup"))),
+    *(_equation(one) for one in sorted(equations.EQUATIONS.values(), key=lambda e: e.order)),
 ]

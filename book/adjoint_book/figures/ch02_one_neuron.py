@@ -36,7 +36,7 @@ def one_neuron() -> Figure:
         node(ax, s, "$s$", INK, PALE)
         node(ax, n, "$n$", INK, PALE)
     for i, kind in enumerate(("a shift", "a weight", "an input")):
-        write(ax, ((i + 0.5) * third, 2.44), f"bias as {kind}", 11.5)
+        write(ax, ((i + 0.5) * third, 2.44), f"bias as {kind}", 11.5, weight="bold")
     for border in (third, 2 * third):
         rule(ax, (border, 0.15), (border, 2.55))
     return drawing

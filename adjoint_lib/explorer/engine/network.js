@@ -118,7 +118,8 @@ export class Network {
    * @returns {Generator<number, Tensor[]>}
    */
   *evaluate(image, k, visit = () => {}) {
-    const starts = this.along(image.map((entry) => k * entry), this.x_b.map((entry) => k * entry));
+    const [rounded] = new this.Tensor([k]); // as Python multiplies
+    const starts = this.along(image.map((entry) => rounded * entry), this.x_b.map((entry) => k * entry));
     /** @type {Tensor[]} */
     const values = [];
     for (const [number, { name, inputs, primitive }] of this.nodes.entries()) {

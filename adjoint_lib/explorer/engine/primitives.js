@@ -658,7 +658,7 @@ function inner_of(weights, constants) {
 }
 
 /** A primitive that picks entries of its input; the pattern says which: one for each output. */
-class Pick extends Primitive {
+class Choice extends Primitive {
   value(x) {
     return this.push(this.freeze(x), x);
   }
@@ -673,7 +673,7 @@ class Pick extends Primitive {
 }
 
 /** Max-pooling: a one-hot kernel that the input chooses; the first of several equal entries. */
-export class MaxPool extends Pick {
+export class MaxPool extends Choice {
   static fields = ["window", "strides", "padding", "input_shape"];
 
   freeze(x) {
@@ -703,7 +703,7 @@ export class MaxPool extends Pick {
 }
 
 /** The largest entry of each channel: global max-pooling; input (*positions, c). */
-export class GlobalMax extends Pick {
+export class GlobalMax extends Choice {
   static fields = ["input_shape"];
 
   freeze(x) {

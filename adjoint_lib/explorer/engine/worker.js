@@ -48,16 +48,16 @@ export function serve(port) {
 
   /** @param {Generator<number, any>} steps @param {any} request */
   async function computed(steps, { id }) {
-    let last = now();
+    let last = Date.now();
     await pause(); // a request that was cancelled while it waited never begins
     for (;;) {
       if (cancelled.has(id)) throw new Cancelled("cancelled");
       const { done, value } = steps.next();
       if (done) return value;
-      if (now() - last > STRETCH) {
+      if (Date.now() - last > STRETCH) {
         port.postMessage({ id, share: value });
         await pause();
-        last = now();
+        last = Date.now();
       }
     }
   }
@@ -171,7 +171,7 @@ function place(entry, axes) {
 }
 
 /** Contributions by the names of their sources; a name that comes again gets its number: "b#2". @param {string[]} names @param {number[]} numbers */
-function by_name(names, numbers) {
+export function by_name(names, numbers) {
   /** @type {Record<string, number>} */
   const found = {};
   names.forEach((name, n) => {
@@ -181,17 +181,9 @@ function by_name(names, numbers) {
   return found;
 }
 
-function now() {
-  return typeof performance === "undefined" ? Date.now() : performance.now();
-}
-
 /** Let messages in. A message to oneself comes sooner than a timer. @returns {Promise<void>} */
 function pause() {
   return new Promise((resolve) => {
-    if (typeof MessageChannel === "undefined") {
-      setTimeout(resolve, 0);
-      return;
-    }
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();

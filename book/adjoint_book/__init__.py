@@ -5,6 +5,7 @@
     book.figures.one_neuron()                  # every figure, by name
     book.exercises.check_shared_bias(answer)   # what a check thinks of an answer
     book.inside.Conv                           # what a chapter looks at inside the library
+    book.pieces.piece()                        # compares a function with that in minimal.py
 
 Each part is imported when it is first used.
 """
@@ -12,7 +13,17 @@ Each part is imported when it is first used.
 import importlib
 from types import ModuleType
 
-_PARTS = ("course", "exercises", "figures", "inside", "minimal", "timings", "widgets")
+_PARTS = (
+    "course",
+    "exercises",
+    "figures",
+    "inside",
+    "minimal",
+    "pieces",
+    "tables",
+    "timings",
+    "widgets",
+)
 
 __all__ = list(_PARTS)
 

@@ -50,7 +50,7 @@ def check_cotangent(answer: np.ndarray | None) -> None:
             ),
             (truth * [1, 0], "That is RM3 of in-channel 0: RM1 takes both in-channels."),
         ],
-        hint="Add up `cotangent(row, col, j, 1)` over all positions and both in-channels.",
+        hint="Add up `kernel_at(row, col, j, 1)` over all positions and both in-channels.",
     )
 
 

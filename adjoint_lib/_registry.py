@@ -81,7 +81,7 @@ def method_from(module: str, name: str) -> Callable[..., Any]:
 
 
 def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.4) -> str:
-    """ " Did you mean 'x'?" with the known name nearest to this one; empty if none is near."""
+    """The known name nearest to this one, as in " Did you mean 'x'?"; empty if none is near."""
     spelled = str(name).lower().replace("_", "-")
     by_spelling = {each.lower().replace("_", "-"): each for each in known}
     near = difflib.get_close_matches(spelled, by_spelling, 1, cutoff)

@@ -18,17 +18,12 @@ import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from adjoint_lib._files import replacing
+from adjoint_book.tables import ingredients
+from adjoint_lib._storage import replacing
 from adjoint_lib.cli.console import note
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments.machine import import_tensorflow
-from adjoint_lib.experiments.training.recipes import (
-    IMAGE_SIZE,
-    Recipe,
-    ingredients,
-    recipe,
-    recorded,
-)
+from adjoint_lib.experiments.training.recipes import IMAGE_SIZE, Recipe, recipe, recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps

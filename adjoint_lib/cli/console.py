@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 def note(message: str) -> None:
+    """Say something on stderr."""
     print(message, file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
+    """Print a result as JSON."""
     print(json.dumps(value, indent=1))
 
 

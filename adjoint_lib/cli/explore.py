@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from adjoint_lib._reading import read_npy
+from adjoint_lib._storage import read_npy
 from adjoint_lib.cli.console import equivalent_of, load_model, note
 from adjoint_lib.cli.options import command
 from adjoint_lib.errors import InputError

@@ -149,22 +149,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 )
 def verify(options: argparse.Namespace) -> bool:
     """Verify a network on test images, show the report and, if asked to, write it."""
-    _check_combination(options)
-    dataset = _dataset(options)
-    weights = _weights(options, dataset)
-    output = _writable(options, dataset, weights)
+    _settle(options)
+    output = _writable(options)
     if options.workers or options.scheduler:
         from adjoint_lib.experiments import cluster
 
         cluster.require()
-    images, origin = _images(options, dataset)
+    images, origin = _images(options)
     import_tensorflow()
     from adjoint_lib.experiments import machine, models, results, runs
     from adjoint_lib.verification.verify import compare_with_model
 
     if options.threads:
         machine.use_threads(options.threads)
-    model = _model(options, dataset, weights)
+    model = _model(options)
     if options.model:
         images = models.preprocess(options.model, images)
     plan = _plan(options, model, images)
@@ -185,16 +183,23 @@ def verify(options: argparse.Namespace) -> bool:
     report = before.report + outcome.report if before else outcome.report
     try:
         if output:
-            record = _provenance(options, dataset, weights, origin, plan, images, outcome)
+            record = _provenance(options, origin, plan, images, outcome)
             if before:
                 record["continues"] = before.provenance
-            _save(output, results.Result(report, record))
+            try:
+                results.write(output, results.Result(report, record))
+            except OSError as error:
+                raise InputError(
+                    f"--output {output}: could not be written ({error}). The report is on stdout."
+                ) from error
+            note(f"result: {output}")
     finally:  # an unwritable file must not cost the result
         if options.json:
             print_json(report.to_dict())
         else:
-            compare = _of_the_paper(options, dataset, weights)
-            print(report.text(paper.percentages(options.model, dataset) if compare else None))
+            known = _of_the_paper(options)
+            theirs = paper.percentages(options.model, options.dataset) if known else None
+            print(report.text(theirs))
     beyond = [
         f"{layer} (worst {r.worst:.3g} u A and {r.normwise:.3g} u max|c|, bound {r.bound:.3g})"
         for layer, r in report.layers.items()
@@ -208,39 +213,35 @@ def verify(options: argparse.Namespace) -> bool:
 # ------------------------------------------------------------------ what the options mean
 
 
-def _check_combination(options: argparse.Namespace) -> None:
+def _settle(options: argparse.Namespace) -> None:
+    """Put the data set and the weights into the options that are to be used, if none were given.
+
+    Weights stay None for those of a file itself.
+    """
+    from adjoint_lib.experiments import data
+
     weights = options.weights
     if options.scheduler == "":
         raise InputError("--scheduler: expected an address such as tcp://host:8786, got ''.")
     if options.seed is not None and weights != "random" and not (options.model and weights is None):
         raise InputError("--seed is for --weights random; nothing else here is drawn by chance.")
-    if options.file and weights in ("cifar10", "cifar100"):
+    if options.file and weights in data.CLASS_NAMES:
         raise InputError(
             f"--weights {weights} is for --model. With --file, leave it out to use the file's own, "
             "or give random or the path of an .npz file."
         )
+    trained = weights if weights in data.CLASS_NAMES else None
+    options.dataset = options.dataset or trained or "cifar10"
+    if weights is None and options.model:
+        there = options.seed is None and _shipped(options.model, options.dataset)
+        options.weights = options.dataset if there else "random"
+    options.seed = options.seed or 0
 
 
-def _dataset(options: argparse.Namespace) -> str:
-    from adjoint_lib.experiments import data
-
-    trained = options.weights if options.weights in data.CLASS_NAMES else None
-    return options.dataset or trained or "cifar10"
-
-
-def _weights(options: argparse.Namespace, dataset: str) -> str | None:
-    """What --weights says or, without it, the best there is; None: the file's own."""
-    if options.weights or options.file:
-        return options.weights
-    if options.seed is None and _shipped(options.model, dataset):
-        return dataset
-    return "random"
-
-
-def _of_the_paper(options: argparse.Namespace, dataset: str, weights: str | None) -> bool:
+def _of_the_paper(options: argparse.Namespace) -> bool:
     """Whether this is a network of the paper, trained, with images of the set it was trained on."""
-    others = {"random", "cifar10", "cifar100"} - {dataset}
-    return bool(options.model) and weights not in others
+    others = {"random", "cifar10", "cifar100"} - {options.dataset}
+    return bool(options.model) and options.weights not in others
 
 
 def _shipped(model: str, dataset: str) -> Path | None:
@@ -251,7 +252,7 @@ def _shipped(model: str, dataset: str) -> Path | None:
         return None
 
 
-def _images(options: argparse.Namespace, dataset: str) -> tuple[np.ndarray, dict[str, str]]:
+def _images(options: argparse.Namespace) -> tuple[np.ndarray, dict[str, str]]:
     """The images asked for, and the digest of the file they come from.
 
     They are taken from the full test set if it is here or to be fetched, otherwise from the sample.
@@ -260,6 +261,7 @@ def _images(options: argparse.Namespace, dataset: str) -> tuple[np.ndarray, dict
     from adjoint_lib.experiments import data
     from adjoint_lib.experiments.data.cifar import DATASETS
 
+    dataset = options.dataset
     (test,) = (s for s in data.status() if (s.name, s.split) == (dataset, "test"))
     if options.full and not test.ok:
         data.fetch(dataset)
@@ -279,22 +281,25 @@ def _images(options: argparse.Namespace, dataset: str) -> tuple[np.ndarray, dict
     return images[: options.images], {file.name: file.sha256 for file in files}
 
 
-def _model(options: argparse.Namespace, dataset: str, weights: str | None) -> keras.Model:
+def _model(options: argparse.Namespace) -> keras.Model:
     """The model with the weights asked for; a random one has an output for each class."""
     from adjoint_lib.experiments import data, models
     from adjoint_lib.experiments.weights import load_weights
 
-    if options.file:
-        model = load_model(options.file)
-    elif weights in data.CLASS_NAMES:
-        note(f"weights: those trained on {weights}")
-        model = models.build(options.model, weights=weights)
-    else:
-        model = models.build(options.model, classes=len(data.CLASS_NAMES[dataset]))
+    weights = options.weights
+    trained = weights if weights in data.CLASS_NAMES else None
+    if trained:
+        note(f"weights: those trained on {trained}")
+    classes = len(data.CLASS_NAMES[trained or options.dataset])
+    model = (
+        load_model(options.file)
+        if options.file
+        else models.build(options.model, classes=classes, weights=trained)
+    )
     if weights == "random":
-        note(f"weights: random, seed {options.seed or 0}")
-        models.randomise(model, options.seed or 0)
-    elif weights is not None and weights not in data.CLASS_NAMES:
+        note(f"weights: random, seed {options.seed}")
+        models.randomise(model, options.seed)
+    elif weights is not None and not trained:
         load_weights(model, weights)
     return model
 
@@ -312,15 +317,8 @@ def _plan(options: argparse.Namespace, model: keras.Model, images: np.ndarray) -
     layers = options.layers
     if layers not in (None, "all"):
         layers = [part.strip() for part in layers.split(",")]
-    return Plan.of(
-        net,
-        layers,
-        options.mode,
-        options.method,
-        options.dtype,
-        options.k,
-        options.weights_rounded,
-    )
+    o = options
+    return Plan(net, layers, o.mode, o.method, o.dtype, o.k, o.weights_rounded)
 
 
 def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Result | None:
@@ -368,13 +366,16 @@ def _compute(options: argparse.Namespace, model: keras.Model) -> Compute | None:
 # ------------------------------------------------------------------ what is written
 
 
-def _writable(options: argparse.Namespace, dataset: str, weights: str | None) -> Path | None:
+def _writable(options: argparse.Namespace) -> Path | None:
     """Where the result goes, or an error before any computing if nothing can be written there."""
     if options.output is None:
         return None
     path = Path(options.output).resolve()  # the file itself is replaced, not a link to it
-    if path.is_dir() and _of_the_paper(options, dataset, weights) and options.layers is None:
-        path = path / _result_name(options, dataset)
+    if path.is_dir() and _of_the_paper(options) and options.layers is None:
+        from adjoint_lib.experiments import results
+
+        what = options.method, options.mode, options.dtype, options.weights_rounded
+        path = path / results.name(options.model, options.dataset, *what)
     if path.exists() and not path.is_file():
         raise InputError(
             f"--output {options.output}: expected a new or an ordinary file, found a folder or a "
@@ -389,35 +390,8 @@ def _writable(options: argparse.Namespace, dataset: str, weights: str | None) ->
     return path
 
 
-def _result_name(options: argparse.Namespace, dataset: str) -> str:
-    from adjoint_lib.experiments import results
-
-    return results.name(
-        options.model,
-        dataset,
-        options.method,
-        options.mode,
-        options.dtype or "float32",
-        options.weights_rounded,
-    )
-
-
-def _save(path: Path, result: Result) -> None:
-    from adjoint_lib.experiments import results
-
-    try:
-        results.write(path, result)
-    except OSError as error:
-        raise InputError(
-            f"--output {path}: could not be written ({error}). The report is on stdout."
-        ) from error
-    note(f"result: {path}")
-
-
 def _provenance(
     options: argparse.Namespace,
-    dataset: str,
-    weights: str | None,
     origin: dict[str, str],
     plan: Plan,
     images: np.ndarray,
@@ -427,13 +401,10 @@ def _provenance(
     from adjoint_lib.experiments import machine, runs
 
     return {
-        "command": _command(options, dataset, weights),
+        "command": _command(options),
         "model": options.model or Path(options.file).name,
-        "dataset": dataset,
-        "weights": {
-            **_weights_file(options, weights),
-            "network_sha256": plan.net.digest,
-        },
+        "dataset": options.dataset,
+        "weights": {**_weights_file(options), "network_sha256": plan.net.digest},
         "images": {
             "split": "test",
             "first": 0,
@@ -452,22 +423,23 @@ def _provenance(
     }
 
 
-def _weights_file(options: argparse.Namespace, weights: str | None) -> dict[str, Any]:
+def _weights_file(options: argparse.Namespace) -> dict[str, Any]:
+    weights = options.weights
     if weights == "random":
-        return {"random": True, "seed": options.seed or 0}
+        return {"random": True, "seed": options.seed}
     shipped = _shipped(options.model, weights) if weights in ("cifar10", "cifar100") else None
     path = Path(shipped or weights or options.file)
     return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def _command(options: argparse.Namespace, dataset: str, weights: str | None) -> str:
+def _command(options: argparse.Namespace) -> str:
     """What computes the same: without the options that decide only where and how fast."""
     words = ["--model", options.model] if options.model else ["--file", Path(options.file).name]
-    if weights is not None:
-        words += ["--weights", Path(weights).name]
-    if weights == "random":
-        words += ["--seed", str(options.seed or 0)]
-    words += ["--dataset", dataset, "--images", str(options.images)]
+    if options.weights is not None:
+        words += ["--weights", Path(options.weights).name]
+    if options.weights == "random":
+        words += ["--seed", str(options.seed)]
+    words += ["--dataset", options.dataset, "--images", str(options.images)]
     words += ["--full"] * options.full
     words += ["--method", options.method]
     for name in ("layers", "mode", "dtype", "weights_rounded"):

@@ -178,17 +178,10 @@ def shard_on_worker(
     threads: int,
     images: np.ndarray,
 ) -> dict[str, Any]:
-    """Verify the images of one shard in a worker, with a model that came as bytes.
+    """What `runs.measured` gives for one shard, on a worker that got a ``.keras`` file as bytes.
 
-    Args:
-        model: content of a ``.keras`` file.
-        digest: that the equivalent network must have.
-        settings: of the plan.
-        threads: that TensorFlow is to use, so that sums are rounded as in every other process.
-        images: of the shard.
-
-    Returns:
-        What `runs.measured` gives.
+    The equivalent network must have this digest, and TensorFlow uses so many threads, so that sums
+    are rounded as in every other process.
     """
     from adjoint_lib.experiments import machine, runs
     from adjoint_lib.verification.verify import Plan
@@ -200,7 +193,7 @@ def shard_on_worker(
             f"expected a worker to build the network {digest}, got {net.digest}. Have the same "
             "version of adjoint_lib everywhere."
         )
-    return runs.measured(Plan.of(net, **settings), images)
+    return runs.measured(Plan(net, **settings), images)
 
 
 @functools.lru_cache(maxsize=1)

@@ -21,6 +21,7 @@ up to and including ``fc`` is the same in both.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -43,19 +44,47 @@ _RESIDUAL_WIDTHS = (32, 32, 32, 64, 64, 64, 96, 96, 96)
 _CHANNELS_LAST = {"data_format": "channels_last"}
 
 
-def vgg7(
-    classes: int | None = None,
-    weights: str | Path | None = None,
-    final_activation: bool = True,
-    seed: int = 0,
-    name: str = "vgg7",
-) -> keras.Model:
-    """VGG7: six convolutions with batch normalisation and ReLU, two average pools, one dense layer.
+def _network(name: str, last: int, head=None, activation=keras.layers.ReLU):
+    """Make a function of (image, seed) that gives the last feature maps a network of this name.
 
-    The pools (the paper's Avg-pool-2, after ``relu1`` and ``relu3``) have window 3 and stride 2,
-    with padding "same" that does not count towards the average: 32 -> 16 -> 8. The last activation,
-    ``relu6``, is the seventh ReLU and not the clipped function of that name.
+    Args:
+        last: the number of its dense layer, and of the activation after that.
+        head: initialiser of the dense layer; He normal by default.
+        activation: makes the layer after it.
+    """
 
+    def decorate(features: Callable) -> Callable[..., keras.Model]:
+        known = name
+
+        def network(
+            classes: int | None = None,
+            weights: str | Path | None = None,
+            final_activation: bool = True,
+            seed: int = 0,
+            name: str = known,
+        ) -> keras.Model:
+            classes = _classes(classes, weights)
+            # The precision of the weights: left to itself Keras would make the input float32 under
+            # a float64 policy, and silently round every image.
+            dtype = keras.config.dtype_policy().variable_dtype
+            inputs = keras.Input((32, 32, 3), dtype=dtype, name="image")
+            x = features(inputs, seed)
+            x = keras.layers.GlobalAveragePooling2D(name="global_pool", **_CHANNELS_LAST)(x)
+            initial = head or _he_normal(seed, last)
+            dense = keras.layers.Dense
+            x = dense(classes, use_bias=False, kernel_initializer=initial, name="fc")(x)
+            if final_activation:
+                x = activation(name=f"relu{last}")(x)
+            return _with_weights(keras.Model(inputs, x, name=name), known, weights)
+
+        network.__name__ = network.__qualname__ = features.__name__
+        network.__doc__ = f"{features.__doc__}\n{_ARGUMENTS}"
+        return network
+
+    return decorate
+
+
+_ARGUMENTS = """
     Args:
         classes: outputs; by default what ``weights`` was trained for, or 10.
         weights: None for a fresh initialisation from ``seed`` (He normal; batch normalisation at
@@ -66,65 +95,49 @@ def vgg7(
         seed: of the initialisation; equal seeds give equal weights (in the same dtype).
         name: of the Keras model.
     """
-    classes = _classes(classes, weights)
-    inputs = x = _image()
+
+_leaky = functools.partial(keras.layers.LeakyReLU, negative_slope=LEAK)
+
+
+@_network("vgg7", last=6)
+def vgg7(x, seed: int):
+    """VGG7: six convolutions with batch normalisation and ReLU, two average pools, one dense layer.
+
+    The pools (the paper's Avg-pool-2, after ``relu1`` and ``relu3``) have window 3 and stride 2,
+    with padding "same" that does not count towards the average: 32 -> 16 -> 8. The last activation,
+    ``relu6``, is the seventh ReLU and not the clipped function of that name.
+    """
+    pool = functools.partial(keras.layers.AveragePooling2D, 3, 2, "same", **_CHANNELS_LAST)
     for index, filters in enumerate((32, 32, 64, 64, 96, 96)):
-        x = _conv(x, index, filters, _he_normal(seed, index))
-        x = _batch_norm(x, index)
-        x = keras.layers.ReLU(name=f"relu{index}")(x)
+        x = keras.layers.ReLU(name=f"relu{index}")(_conv_bn(x, index, filters, seed))
         if index in (1, 3):
-            x = keras.layers.AveragePooling2D(
-                3, 2, padding="same", name=f"pool{index}", **_CHANNELS_LAST
-            )(x)
-    x = _head(x, classes, _he_normal(seed, 6))
-    if final_activation:
-        x = keras.layers.ReLU(name="relu6")(x)
-    return _with_weights(keras.Model(inputs, x, name=name), "vgg7", weights)
+            x = pool(name=f"pool{index}")(x)
+    return x
 
 
-def resnet20(
-    classes: int | None = None,
-    weights: str | Path | None = None,
-    final_activation: bool = True,
-    seed: int = 0,
-    name: str = "resnet20",
-) -> keras.Model:
+@_network("resnet20", last=19, activation=_leaky)
+def resnet20(x, seed: int):
     """ResNet20 with leaky ReLUs: one convolution, nine residual blocks of two, one dense layer.
 
     A block is conv, bn, leaky ReLU, conv, bn; its shortcut is added; a leaky ReLU follows the sum.
     Blocks 3 and 6 begin with a convolution of stride 2 (``conv7``, ``conv13``); their shortcut is
     an average pool of window 1 and stride 2, then zero channels (see ``PadChannels``). The leak is
     0.1: the paper does not state it, the TensorFlow ResNet that it cites uses that.
-
-    The arguments are those of ``vgg7``.
     """
-    classes = _classes(classes, weights)
-    inputs = _image()
-
-    def conv_bn(x, index, filters, stride=1):
-        return _batch_norm(_conv(x, index, filters, _he_normal(seed, index), stride), index)
-
-    x = _leaky(conv_bn(inputs, 0, 32), 0)
+    x = _leaky(name="relu0")(_conv_bn(x, 0, 32, seed))
     for block, filters in enumerate(_RESIDUAL_WIDTHS):
         first, second = 2 * block + 1, 2 * block + 2
         stride = 1 if x.shape[-1] == filters else 2
-        branch = _leaky(conv_bn(x, first, filters, stride), first)
-        branch = conv_bn(branch, second, filters)
+        branch = _leaky(name=f"relu{first}")(_conv_bn(x, first, filters, seed, stride))
+        branch = _conv_bn(branch, second, filters, seed)
         shortcut = x if stride == 1 else _reduce(x, block, filters)
-        x = _leaky(keras.layers.Add(name=f"add{block}")([branch, shortcut]), second)
-    x = _head(x, classes, _he_normal(seed, 19))
-    if final_activation:
-        x = _leaky(x, 19)
-    return _with_weights(keras.Model(inputs, x, name=name), "resnet20", weights)
+        x = keras.layers.Add(name=f"add{block}")([branch, shortcut])
+        x = _leaky(name=f"relu{second}")(x)
+    return x
 
 
-def resnet20_fixup(
-    classes: int | None = None,
-    weights: str | Path | None = None,
-    final_activation: bool = True,
-    seed: int = 0,
-    name: str = "resnet20-fixup",
-) -> keras.Model:
+@_network("resnet20-fixup", last=19, head="zeros")
+def resnet20_fixup(x, seed: int):
     """ResNet20 without batch normalisation: scalar biases, multipliers and Fixup initialisation.
 
     Its input is the normalised image (see ``normalise``). A block is bias, conv, bias, ReLU, bias,
@@ -140,15 +153,10 @@ def resnet20_fixup(
     L^(-1/(2m-2)) = 1/3, with L = 9 blocks of m = 2 convolutions; the second one and ``fc`` zero;
     biases 0, multipliers 1. So at first every branch gives 0, a block whose shortcut is the
     identity is the identity, and all scores are 0.
-
-    The arguments are those of ``vgg7``.
     """
-    classes = _classes(classes, weights)
-    inputs = _image()
     gain = len(_RESIDUAL_WIDTHS) ** -0.5
-
-    x = _conv(inputs, 0, 32, _he_normal(seed, 0))
-    x = keras.layers.ReLU(name="relu0")(Bias(name="b0")(x))
+    x = Bias(name="b0")(_conv(x, 0, 32, _he_normal(seed, 0)))
+    x = keras.layers.ReLU(name="relu0")(x)
     for block, filters in enumerate(_RESIDUAL_WIDTHS):
         first, second, bias = 2 * block + 1, 2 * block + 2, 4 * block + 1
         stride = 1 if x.shape[-1] == filters else 2
@@ -163,10 +171,7 @@ def resnet20_fixup(
         shortcut = x if stride == 1 else _reduce(shifted, block, filters)
         x = keras.layers.Add(name=f"add{block}")([branch, shortcut])
         x = keras.layers.ReLU(name=f"relu{second}")(x)
-    x = _head(x, classes, "zeros")
-    if final_activation:
-        x = keras.layers.ReLU(name="relu19")(x)
-    return _with_weights(keras.Model(inputs, x, name=name), "resnet20-fixup", weights)
+    return x
 
 
 MODELS: dict[str, Callable[..., keras.Model]] = {
@@ -185,13 +190,8 @@ def normalise(images):
     """(images - mean) / std per colour channel: what ResNet20-Fixup takes as its input.
 
     The numbers are the paper's; it calls the second three "variance", but they are used as standard
-    deviations (and CIFAR-10's own are nearer to 0.25).
-
-    Args:
-        images: floats in [0, 1], an array or a tensor of shape (..., 3), such as (N, 32, 32, 3).
-
-    Returns:
-        The same kind, shape and dtype.
+    deviations (and CIFAR-10's own are nearer to 0.25). Takes arrays or tensors of floats in [0, 1],
+    of shape (..., 3), and gives the same kind.
     """
     dtype = keras.backend.standardize_dtype(images.dtype)
     if images.shape[-1] != 3 or not keras.backend.is_float_dtype(dtype):
@@ -245,45 +245,25 @@ def randomise(model: keras.Model, seed: int = 0) -> keras.Model:
     return model
 
 
-def _image():
-    """The input, in the precision of the weights: left to itself Keras would make it float32 under
-    a float64 policy, and silently round every image."""
-    dtype = keras.config.dtype_policy().variable_dtype
-    return keras.Input((32, 32, 3), dtype=dtype, name="image")
+def _conv(x, index: int, filters: int, initial, stride: int = 1):
+    options = {"padding": "same", "use_bias": False, "name": f"conv{index}", **_CHANNELS_LAST}
+    return keras.layers.Conv2D(filters, 3, stride, kernel_initializer=initial, **options)(x)
 
 
-def _conv(x, index: int, filters: int, initialiser, stride: int = 1):
-    return keras.layers.Conv2D(
-        filters,
-        3,
-        stride,
-        padding="same",
-        use_bias=False,
-        kernel_initializer=initialiser,
-        name=f"conv{index}",
-        **_CHANNELS_LAST,
-    )(x)
+def _conv_bn(x, index: int, filters: int, seed: int, stride: int = 1):
+    """A convolution and its batch normalisation.
 
-
-def _batch_norm(x, index: int):
-    """Epsilon is TensorFlow's default, as the paper says. So is the momentum of the running
-    statistics, which it does not state: they follow the last hundred or so batches."""
+    Epsilon is TensorFlow's default, as the paper says. So is the momentum of the running
+    statistics, which it does not state: they follow the last hundred or so batches.
+    """
+    x = _conv(x, index, filters, _he_normal(seed, index), stride)
     return keras.layers.BatchNormalization(momentum=0.99, epsilon=1e-3, name=f"bn{index}")(x)
-
-
-def _leaky(x, index: int):
-    return keras.layers.LeakyReLU(negative_slope=LEAK, name=f"relu{index}")(x)
 
 
 def _reduce(x, block: int, channels: int):
     """The shortcut of a block that halves the resolution and widens."""
     x = keras.layers.AveragePooling2D(1, 2, name=f"shortcut{block}_pool", **_CHANNELS_LAST)(x)
     return PadChannels(channels, name=f"shortcut{block}_pad")(x)
-
-
-def _head(x, classes: int, initialiser):
-    x = keras.layers.GlobalAveragePooling2D(name="global_pool", **_CHANNELS_LAST)(x)
-    return keras.layers.Dense(classes, use_bias=False, kernel_initializer=initialiser, name="fc")(x)
 
 
 def _he_normal(seed: int, index: int, gain: float = 1.0) -> keras.initializers.Initializer:
@@ -373,14 +353,9 @@ def _random_value(rng: np.random.Generator, layer, variable) -> np.ndarray:
 
 def _fan_in(layer, name: str, shape: tuple[int, ...]) -> float:
     """How many terms a unit sums, given the kernel's layout in its kind of layer."""
-    transposed = (
-        keras.layers.Conv1DTranspose,
-        keras.layers.Conv2DTranspose,
-        keras.layers.Conv3DTranspose,
-    )
-    depthwise = (keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D)
-    if isinstance(layer, transposed):  # (..., out, in), and a stride spreads the terms out
+    kind = type(layer).__name__
+    if kind.endswith("Transpose"):  # (..., out, in), and a stride spreads the terms out
         return max(1, math.prod(shape[:-2]) * shape[-1] / math.prod(layer.strides))
-    if isinstance(layer, depthwise) or name == "depthwise_kernel":  # (..., in, multiplier)
+    if kind.startswith("DepthwiseConv") or name == "depthwise_kernel":  # (..., in, multiplier)
         return max(1, math.prod(shape[:-2]))
     return max(1, math.prod(shape[:-1]))

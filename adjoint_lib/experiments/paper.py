@@ -1,14 +1,12 @@
-"""The numbers that the paper states, read from its tables in `data/paper`, and ours beside them."""
+"""The numbers that the paper states, read from its tables in `data/paper`."""
 
 from __future__ import annotations
 
 import csv
 import functools
 
-from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.experiments import resources
-from adjoint_lib.verification.intervals import in_percent
 
 
 @functools.cache
@@ -45,22 +43,3 @@ def percentages(model: str, dataset: str) -> dict[str, float]:
     rows = (row for row in table("percentages") if row["dataset"] == dataset)
     *convolutions, dense = [float(row[column]) for row in rows if row[column]]
     return {f"conv{n}": share for n, share in enumerate(convolutions, 1)} | {"fc": dense}
-
-
-def accuracies(model: str) -> Table:
-    """The test accuracy of the trained weights of `model` beside the paper's, by data set."""
-    from adjoint_lib.experiments.models import trained
-
-    rows = []
-    for dataset, record in trained(model).items():
-        ours, theirs = record["accuracy"]["test"], training(model, dataset)
-        rows.append(
-            [
-                dataset,
-                in_percent(ours["value"], ours["count"]),
-                str(record["recipe"]["epochs"]),
-                f"{accuracy(model, dataset):.1f} %",
-                theirs["total_epochs"],
-            ]
-        )
-    return Table(["data set", "ours (95 % interval)", "epochs", "the paper's", "epochs"], rows)

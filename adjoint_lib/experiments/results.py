@@ -1,8 +1,6 @@
 """Stored results: verifications at full scale, each with what made it, in `data/results`.
 
     al.results.load("vgg7", "cifar10", mode="RM2").report.table()
-    al.results.compared("vgg7", "cifar10")        # our percentages beside the paper's
-    al.results.formats("vgg7", "cifar10")         # misses in float32, float64 and bfloat16
 
 A file is a report as `Report.save` writes it, with one more entry, ``provenance``: the command, the
 digests of weights and images, versions, cores and seconds. One file is one run, and its name says
@@ -19,12 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjoint_lib._files import replacing
-from adjoint_lib._reading import decoding, read_json, require
-from adjoint_lib.core.tables import Table
+from adjoint_lib._storage import decoding, read_json, replacing, require
 from adjoint_lib.errors import DataError
-from adjoint_lib.experiments import paper, resources
-from adjoint_lib.verification.report import LayerReport, Report, percentages
+from adjoint_lib.experiments import resources
+from adjoint_lib.verification.report import Report
 
 
 @dataclass(frozen=True)
@@ -90,19 +86,14 @@ def load(
 
 
 def name(
-    model: str,
-    dataset: str,
-    method: str = "hypersurface",
-    mode: str | None = None,
-    dtype: str = "float32",
-    weights_rounded: str | None = None,
+    model: str, dataset: str, method: str = "hypersurface", *options: str | None, **named: str
 ) -> str:
     """The name of a run's file, such as ``vgg7-cifar10-hypersurface-RM2.json``.
 
     The arguments are those of `load`; float32 and unrounded weights are not part of the name.
     """
-    parts = [model, dataset, method, mode, None if dtype == "float32" else dtype, weights_rounded]
-    return "-".join(part for part in parts if part) + ".json"
+    given = [part for part in (*options, *named.values()) if part not in (None, "float32")]
+    return "-".join([model, dataset, method, *given]) + ".json"
 
 
 def read(path: str | Path) -> Result:
@@ -127,90 +118,3 @@ def write(path: str | Path, result: Result) -> None:
     content = {"provenance": result.provenance, **result.report.to_dict()}
     with replacing(path) as file:
         file.write(json.dumps(content, indent=1).encode() + b"\n")
-
-
-def materialised(model: str, dataset: str) -> dict[str, Result]:
-    """The results through each unit's own hypersurface, by layer, as far as they are stored."""
-    found: dict[str, Result] = {}
-    for mode in ("RM2", "RM0"):
-        try:
-            result = load(model, dataset, "hypersurface", mode)
-        except DataError:
-            continue
-        found |= dict.fromkeys(result.report.layers, result)
-    return found
-
-
-def every_layer(model: str, dataset: str) -> dict[str, LayerReport]:
-    """The reports through each unit's own hypersurface, of every layer in the paper's table.
-
-    Returns:
-        Reports by layer, in the order of the table.
-
-    Raises:
-        DataError: if the result of a layer is not stored.
-    """
-    modes = [load(model, dataset, "hypersurface", mode) for mode in ("RM2", "RM0")]
-    found = {name: layer for result in modes for name, layer in result.report.layers.items()}
-    return {name: found[name] for name in paper.percentages(model, dataset)}
-
-
-def compared(model: str, dataset: str) -> Table:
-    """The paper's percentages of units within 1 % and ours, with 95 % intervals.
-
-    Ours through each unit's own hypersurface, then in one pass along [x; x_b]. The intervals speak
-    of all images like those of the test set, and allow for the units of one image being correlated.
-    """
-    own = materialised(model, dataset)
-    try:
-        tangent = load(model, dataset, "tangent")
-        one_pass = dict.fromkeys(tangent.report.layers, tangent)
-    except DataError:
-        one_pass = {}
-    if not own and not one_pass:
-        load(model, dataset, "hypersurface", "RM2")  # its error says what to do
-    header = ["layer", "the paper's", "through H", "95 % interval", "images"]
-    header += ["in one pass", "95 % interval", "images"]
-    rows = [
-        [layer, f"{theirs:.4f}", *_cells(own, layer), *_cells(one_pass, layer)]
-        for layer, theirs in paper.percentages(model, dataset).items()
-    ]
-    return Table(header, rows)
-
-
-def formats(model: str, dataset: str) -> Table:
-    """How many of a million units miss 1 %, by layer: in float32, in float64, in bfloat16.
-
-    bfloat16: H from weights rounded to it, against the units of the full ones, all in float64. Each
-    column says how many images it is from.
-    """
-    own = materialised(model, dataset)
-    fine = load(model, dataset, dtype="float64").report.layers
-    coarse = load(model, dataset, dtype="float64", weights_rounded="bfloat16").report.layers
-    columns = {
-        "float32": {layer: result.report.layers[layer] for layer, result in own.items()},
-        "float64": fine,
-        "weights in bfloat16": coarse,
-    }
-    header = ["layer"]
-    for name in columns:
-        header += [name, "images"]
-    rows = [
-        [layer, *(cell for found in columns.values() for cell in _misses(found, layer))]
-        for layer in fine
-    ]
-    return Table(header, rows)
-
-
-def _misses(found: dict[str, LayerReport], layer: str) -> list[str]:
-    if layer not in found:
-        return ["", ""]
-    missed = 1e6 * (1 - found[layer].share())
-    return [f"{missed:,.3g}" if missed < 1000 else f"{missed:,.0f}", f"{found[layer].images:,}"]
-
-
-def _cells(results: dict[str, Result], layer: str) -> list[str]:
-    if layer not in results:
-        return ["", "", ""]
-    found = results[layer].report.layers[layer]
-    return [f"{100 * found.share():.4f}", percentages(found.interval()), f"{found.images:,}"]

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from adjoint_lib._files import exclusive, remove_partials, replacing
+from adjoint_lib._storage import exclusive, remove_partials, replacing
 from adjoint_lib.errors import DataError, InputError
 
 LISTED = 8  # differences that a message names, at most
@@ -41,13 +41,8 @@ class RunFolder:
     def claimed(cls, folder: str | Path, kept: str) -> Iterator[RunFolder]:
         """Make the folder if need be, and hold its lock for the length of a `with` block.
 
-        Args:
-            folder: of the run.
-            kept: what is not lost if a file cannot be written, for the error message, such as
-                "Finished shards are kept".
-
-        Raises:
-            InputError: if the folder cannot be made or written to.
+        `kept` says what is not lost if a file cannot be written, for the error message, such as
+        "Finished shards are kept". A folder that cannot be made or written to is an `InputError`.
         """
         folder = Path(folder)
         try:
@@ -65,14 +60,11 @@ class RunFolder:
             yield cls(folder, kept)
 
     def require_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        """Refuse to go on with another run.
+        """Refuse to go on with another run: an `InputError` that lists what differs.
 
         Args:
             before: the facts that decide the result of the run in this folder, as JSON gave them.
             now: the facts of the present run; keys that only `before` has do not count.
-
-        Raises:
-            InputError: lists what differs.
         """
         now = json.loads(json.dumps(now))  # with lists for tuples, as in `before`
         differing = list(_differences({key: before.get(key) for key in now}, now))
@@ -91,14 +83,7 @@ class RunFolder:
 
     @contextmanager
     def saving(self, name: str) -> Iterator[None]:
-        """Turn an error of the disk, while a `with` block writes a file, into one with the remedy.
-
-        Args:
-            name: of the file.
-
-        Raises:
-            DataError: in place of any other OSError.
-        """
+        """Turn an error of the disk, while a `with` block writes a file, into a `DataError`."""
         try:
             yield
         except DataError:

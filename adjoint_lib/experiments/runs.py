@@ -1,6 +1,6 @@
 """Verification runs: many images, divided into shards, each saved as soon as it is done.
 
-    plan = Plan.of(net, method="tangent")
+    plan = Plan(net, method="tangent")
     run(plan, images, "runs/mine").report
 
 A run's folder holds ``run.json``, which says what decides the result (network, images, method,
@@ -20,7 +20,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from adjoint_lib._reading import read_json
+from adjoint_lib._storage import read_json
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.experiments import machine
 from adjoint_lib.experiments.run_folder import RunFolder
@@ -76,12 +76,9 @@ def run(
     same `machine.threads()`.
 
     Args:
-        plan: what to do with each image.
-        images: (N, *input_shape).
         folder: of the run; None keeps nothing.
         compute: what computes the shards; by default `here`, otherwise see `cluster`.
         shard: images in each, a multiple of `plan.batch_size`; by default `shard_size(plan)`.
-        progress: show a progress bar with the time left, and messages.
 
     Raises:
         InputError: for a folder that holds another run, or shards that batches do not fill.
@@ -96,10 +93,14 @@ def run(
             f"network at once, got {shard}."
         )
     facts = _facts(plan, len(images), digest, shard)
-    with _claimed(folder, facts) as keep:
+    with ExitStack() as held:
+        shards = None
+        if folder is not None:
+            claimed = held.enter_context(RunFolder.claimed(folder, kept="Finished shards are kept"))
+            shards = _Shards(claimed, facts)
         firsts = range(0, len(images), shard)
-        before = {first: keep.read(first, progress) for first in firsts}
-        done = {first: record for first, record in before.items() if record is not None}
+        before = {first: shards and shards.read(first, progress) for first in firsts}
+        done = {first: record for first, record in before.items() if record}
         missing = [first for first in firsts if first not in done]
         if done and missing and progress:
             _note(f"{len(done)} of {len(firsts)} shards were done before: going on with the rest")
@@ -109,7 +110,8 @@ def run(
         with bar:
             for first, record in (compute or here)(plan, pieces, bar.update):
                 _check_versions(record, facts)
-                keep.write(first, record)
+                if shards:
+                    shards.write(first, record)
                 done[first] = record
     return _merged(plan, [done[first] for first in firsts])
 
@@ -137,16 +139,7 @@ def images_digest(images: np.ndarray) -> str:
 
 
 def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
-    """Compute the shards in this process, one after the other.
-
-    Args:
-        plan: what to do with each image.
-        pieces: the shards.
-        step: called after each batch with its number of images.
-
-    Yields:
-        The first image of each shard, with what `measured` gives for it.
-    """
+    """Compute the shards in this process, one after the other; `step` is as for `measured`."""
     for first, images in pieces:
         yield first, measured(plan, images, step)
 
@@ -154,15 +147,9 @@ def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
 def measured(
     plan: Plan, images: np.ndarray, step: Callable[[int], Any] = lambda images: None
 ) -> dict[str, Any]:
-    """Verify the images of one shard.
+    """The report of one shard's images and what it took, in plain numbers and lists.
 
-    Args:
-        plan: what to do with each image.
-        images: of the shard.
-        step: called after each batch with its number of images.
-
-    Returns:
-        The report and what it took, in plain numbers and lists.
+    `step` is called after each batch with its number of images.
     """
     started = time.perf_counter()
     report = plan.empty()
@@ -195,16 +182,6 @@ def _facts(plan: Plan, count: int, digest: str, shard: int) -> dict[str, Any]:
         "threads": machine.threads(),
         **{f"version of {name}": versions[name] for name in DECIDING},
     }
-
-
-class _Nothing:
-    """No folder: nothing is kept."""
-
-    def read(self, first: int, progress: bool) -> None:
-        return None
-
-    def write(self, first: int, record: dict[str, Any]) -> None:
-        pass
 
 
 class _Shards:
@@ -241,16 +218,6 @@ class _Shards:
     def write(self, first: int, record: dict[str, Any]) -> None:
         content = {"run": self.run, "first": first, "record": record}
         self.folder.write(_shard_name(first), _json({"sha256": _digest(content), **content}))
-
-
-@contextmanager
-def _claimed(folder: str | Path | None, facts: dict[str, Any]) -> Iterator[_Shards | _Nothing]:
-    """The shards of a run, in a folder that this process has for the length of a `with` block."""
-    if folder is None:
-        yield _Nothing()
-        return
-    with RunFolder.claimed(folder, kept="Finished shards are kept") as claimed:
-        yield _Shards(claimed, facts)
 
 
 def _shard_name(first: int) -> str:

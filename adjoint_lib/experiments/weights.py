@@ -15,24 +15,18 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from adjoint_lib._files import replacing
-from adjoint_lib._reading import Header, read_arrays, read_json
+from adjoint_lib._storage import Header, read_arrays, read_json, replacing
 from adjoint_lib.errors import DataError, InputError
 
 
 def save_weights(model: keras.Model, path: str | Path, provenance: dict | None = None) -> str:
-    """Write every weight of a model to a file.
+    """Write every weight of a built model to an ``.npz`` file; returns its sha256.
 
     Equal weights give equal bytes. Each file appears whole or not at all.
 
     Args:
-        model: a built Keras model.
-        path: of the ``.npz`` file.
         provenance: anything JSON can hold (recipe, accuracy, seed, ...), to be written, with
             ``sha256`` added, to the ``.json`` file beside; None writes no such file.
-
-    Returns:
-        The sha256 of the ``.npz`` file.
     """
     path = _npz(path)
     arrays = {key: _array(variable) for key, variable in _variables(model).items()}
@@ -47,15 +41,11 @@ def save_weights(model: keras.Model, path: str | Path, provenance: dict | None =
 
 
 def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None) -> None:
-    """Set every weight of a model from a file.
+    """Set every weight of a built model from an ``.npz`` file.
 
     The file must hold exactly the model's arrays, in the model's shapes; otherwise an error lists
-    what differs and the model is left as it was. Values are cast to the model's own dtype.
-
-    Args:
-        model: a built Keras model.
-        path: of the ``.npz`` file.
-        sha256: the digest the file must have, checked before anything in it is read; None for any.
+    what differs and the model is left as it was. Values are cast to the model's own dtype. With
+    ``sha256``, the digest is checked before anything in the file is read.
 
     Raises:
         DataError: if the file is missing, unreadable or has another digest.

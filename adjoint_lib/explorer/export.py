@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib._files import replacing
+from adjoint_lib._storage import replacing
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.graph import Bias, Graph, Node, Source
 from adjoint_lib.core.primitives import Activation, Primitive, is_float_array

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adjoint_lib._files import replacing
+from adjoint_lib._storage import replacing
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.errors import InputError, TooLarge
 from adjoint_lib.explorer.bundle import ENGINE, base64_of, bundled

@@ -33,10 +33,8 @@ def reconstruct(
 ) -> Reconstructed:
     """Yield c_hat of every unit, layer by layer: (P, *layer.shape) for P frozen images.
 
-    Args:
-        frozen: one image; several, where `takes_batches`.
-        method: one of `METHODS`.
-        max_bytes: memory for the tensors of one push or pull; two run at a time.
+    `frozen` is of one image, or of several where `takes_batches`; `max_bytes` is for the tensors of
+    one push or pull, of which two run at a time.
     """
     if method == "tangent":
         return _by_tangent(frozen, layers)

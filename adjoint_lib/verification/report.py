@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjoint_lib._files import replacing
-from adjoint_lib._reading import decoding, read_json, require
+from adjoint_lib._storage import decoding, read_json, replacing, require
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 from adjoint_lib.verification.intervals import clustered
@@ -65,28 +65,13 @@ class LayerReport:
 
     @classmethod
     def empty(cls) -> LayerReport:
-        bins = (DECADES[1] - DECADES[0]) * PER_DECADE
-        zeros = lambda n: np.zeros(n, np.int64)  # noqa: E731
-        levels = len(LEVELS)
-        return cls(
-            images=0,
-            units=0,
-            within=zeros(levels),
-            squares=zeros(levels),
-            histogram=zeros(len(EDGES) - 1),
-            under=0,
-            over=0,
-            exact=0,
-            magnitudes=zeros(bins),
-            worst=0.0,
-            normwise=0.0,
-            bound=0.0,
-        )
+        """The report of no image."""
+        return cls.of(np.zeros((0, 1)), 0.0, 0.0, 0.0)
 
     @classmethod
     def of(cls, epsilon: np.ndarray, worst: float, normwise: float, bound: float) -> LayerReport:
         """The report of these relative errors: (images, ...)."""
-        by_image = np.abs(epsilon).reshape(len(epsilon), -1)
+        by_image = np.abs(epsilon).reshape(len(epsilon), math.prod(epsilon.shape[1:]))
         beyond = [np.count_nonzero(by_image > level, axis=1) for level in LEVELS]
         size = by_image.reshape(-1)
         nonzero = size[size > 0]
@@ -131,11 +116,9 @@ class LayerReport:
         return r
 
     def __add__(self, other: LayerReport) -> LayerReport:
-        largest = {"worst", "normwise", "bound"}
-        mine, theirs = vars(self), vars(other)
-        return LayerReport(
-            **{n: max(mine[n], theirs[n]) if n in largest else mine[n] + theirs[n] for n in mine}
-        )
+        theirs, largest = vars(other), {"worst", "normwise", "bound"}
+        add = {name: max if name in largest else operator.add for name in theirs}
+        return LayerReport(**{n: add[n](mine, theirs[n]) for n, mine in vars(self).items()})
 
     @property
     def passed(self) -> bool:
@@ -191,6 +174,7 @@ class Report:
         k: float,
         weights_rounded: str | None = None,
     ) -> Report:
+        """The report of no image; the arguments are those of `verify`."""
         about = {
             "net": net.name,
             "digest": net.digest,
@@ -204,13 +188,11 @@ class Report:
 
     def __add__(self, other: Report) -> Report:
         if self.about != other.about:
-            differing = [key for key in self.about if self.about[key] != other.about.get(key)]
+            pairs = ((key, mine, other.about.get(key)) for key, mine in self.about.items())
+            differing = (f"{key}: {a!r} and {b!r}" for key, a, b in pairs if a != b)
             raise InputError(
                 "reports can be added if they come from the same network, dtype, method, k and "
-                "layers; "
-                + "; ".join(
-                    f"{key}: {self.about[key]!r} and {other.about.get(key)!r}" for key in differing
-                )
+                f"layers; {'; '.join(differing)}"
             )
         layers = {name: report + other.layers[name] for name, report in self.layers.items()}
         return Report(self.about, layers, self.images + other.images)
@@ -221,11 +203,7 @@ class Report:
         return all(layer.passed for layer in self.layers.values())
 
     def table(self, paper: Mapping[str, float] | None = None) -> Table[list[str]]:
-        """The paper's percentage table, with more columns.
-
-        Args:
-            paper: percentages of units within 1 % to show beside ours, by layer.
-        """
+        """The paper's percentage table, with more columns, one of them `paper`'s own if given."""
         sampled = any(r.images >= ENOUGH for r in self.layers.values())
         header = ["layer", "mode", "units", "<= 1 %"]
         header += ["95 % interval"] * sampled + ["paper"] * (paper is not None)
@@ -262,27 +240,16 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report in plain numbers and lists; zeros of the histograms are left out."""
-        layers = {
-            name: {k: _plain(v) for k, v in vars(r).items()} for name, r in self.layers.items()
-        }
-        return {
-            "format": FORMAT,
-            "about": self.about,
-            "images": self.images,
-            "passed": self.passed,
-            "layers": layers,
-        }
+        head = {"format": FORMAT, "about": self.about, "images": self.images, "passed": self.passed}
+        layers = {n: {k: _plain(v) for k, v in vars(r).items()} for n, r in self.layers.items()}
+        return {**head, "layers": layers}
 
     @classmethod
     def from_dict(cls, found: dict[str, Any], path: str | Path = "the report") -> Report:
-        """The report that `to_dict` gave, if it says nothing that no verification can have found.
-
-        Args:
-            found: what `to_dict` gave.
-            path: where it comes from, for the message.
+        """The report that `to_dict` gave; `path` is where it comes from, for messages.
 
         Raises:
-            DataError: for a report of another format, or one that contradicts itself.
+            DataError: for another format, or a report that contradicts itself.
         """
         with decoding(path, f"a report (format {FORMAT})", "Run the verification again."):
             if found["format"] != FORMAT:

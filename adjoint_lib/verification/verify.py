@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from tqdm.auto import tqdm
 
 from adjoint_lib.core._threads import run_in_thread
@@ -71,7 +69,7 @@ def verify(
     """
     if model is not None:
         compare_with_model(net, images, model)
-    plan = Plan.of(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
+    plan = Plan(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
     images = plan.net.check_images(images).numpy()
     report = plan.empty()
     with tqdm(total=len(images), unit="image", delay=2, disable=not progress) as bar:
@@ -102,7 +100,7 @@ def reconstruct(
 
     This is what `verify` compares with `net.value(image)`; `options` are those of `verify`.
     """
-    plan = Plan.of(net, layers, **options)
+    plan = Plan(net, layers, **options)
     batch = plan.net.check_images(image).numpy()
     if len(batch) != 1:
         raise InputError(f"expected one image, got {len(batch)}. Call this for each of them.")
@@ -110,20 +108,11 @@ def reconstruct(
     return {layer.name: c_hat[0] for layer, c_hat in found}
 
 
-@dataclass(frozen=True)
 class Plan:
-    """What a verification does to each image: all that `verify` takes but the images, checked."""
+    """What a verification does to each image: the arguments of `verify` but the images, checked."""
 
-    net: EquivalentNet
-    layers: tuple[Layer, ...]
-    method: str
-    k: float
-    weights_rounded: str | None
-    max_bytes: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         net: EquivalentNet,
         layers: Sequence[str] | str | None = None,
         mode: str | None = None,
@@ -132,16 +121,16 @@ class Plan:
         k: float = K,
         weights_rounded: str | None = None,
         max_bytes: int = WORKSPACE,
-    ) -> Plan:
-        """The plan for these arguments of `verify`."""
-        net = net if dtype is None else net.astype(dtype)
+    ):
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
-        chosen = tuple(chosen_layers(net, layers, mode))
-        return cls(net, chosen, method, check_k(k), check_format(weights_rounded), max_bytes)
+        self.net = net if dtype is None else net.astype(dtype)
+        self.layers = chosen_layers(self.net, layers, mode)
+        self.method, self.k, self.max_bytes = method, check_k(k), max_bytes
+        self.weights_rounded = check_format(weights_rounded)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of `of` besides the net that give this plan, in plain numbers and text."""
+        """The arguments besides the net that give this plan, in plain numbers and text."""
         return {
             "layers": [layer.name for layer in self.layers],
             "method": self.method,
@@ -151,6 +140,11 @@ class Plan:
             "max_bytes": self.max_bytes,
         }
 
+    @functools.cached_property
+    def takes_batches(self) -> bool:
+        """Whether several images go through the network at once."""
+        return reconstruction.takes_batches(self.net, self.layers, self.method)
+
     @property
     def batch_size(self) -> int:
         """How many images go through the network at once.
@@ -159,11 +153,6 @@ class Plan:
         that do not depend on how the images are divided, parts begin at multiples of this.
         """
         return BATCH if self.takes_batches else 1
-
-    @functools.cached_property
-    def takes_batches(self) -> bool:
-        """Whether several images go through the network at once."""
-        return reconstruction.takes_batches(self.net, self.layers, self.method)
 
     def empty(self) -> Report:
         """The report of no image."""
@@ -184,8 +173,14 @@ class Plan:
         report.images = len(batch)
         for layer, found in self.reconstructed(frozen):
             c, A = values[layer.name].numpy(), scales[layer.name]
+            if not np.isfinite(found).all() or not np.isfinite(c).all():
+                raise AdjointError(
+                    f"layer '{layer.name}' has units that are NaN or infinite: the network "
+                    f"overflows {net.dtype.name} at these images. Verify in float64, or check the "
+                    "weights."
+                )
             limit = bound(net, layer, method, rough)
-            report.layers[layer.name] += measure(layer, c, found, A, limit, net.dtype, u)
+            report.layers[layer.name] += measure(c, found, A, limit, u)
         return report
 
     def reconstructed(self, frozen: Frozen) -> Reconstructed:
@@ -206,53 +201,15 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
     return (found - c) / np.where(c == 0, SMALLEST, c)
 
 
-def expected_misses(c: np.ndarray, found: np.ndarray, limit: float = 0.01) -> float:
-    """The share of units to expect beyond a relative error of `limit`, from a few of them.
-
-    A unit misses if |c| < |error| / limit. Where the values of a channel have density f at zero and
-    its errors the mean size e, that is a share of 2 f e / limit of its units. Both are taken from
-    the units within a twentieth of the channel's spread around zero, so a few images foretell what
-    is too rare to be counted there.
-
-    Args:
-        c, found: (..., channels), the units and what reconstructs them.
-    """
-    c, found = c.astype(float), found.astype(float)
-    width = c.std(tuple(range(c.ndim - 1))) / 20
-    near = np.abs(c) < width
-    if not near.any():
-        raise InputError(
-            f"expected units near zero, but none of {c.size} is within a twentieth of its "
-            "channel's spread. Take more units."
-        )
-    errors = np.where(near, np.abs(found - c), 0)
-    two_f_e = np.divide(errors, width, out=errors, where=near)  # on average: f is near / (2 width)
-    return float(two_f_e.mean() / limit)
-
-
-def measure(
-    layer: Layer,
-    c: np.ndarray,
-    found: np.ndarray,
-    A: np.ndarray,
-    limit: float,
-    dtype: tf.DType,
-    u: float,
-) -> LayerReport:
+def measure(c: np.ndarray, found: np.ndarray, A: np.ndarray, limit: float, u: float) -> LayerReport:
     """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|.
 
     `limit` is that of |c_hat - c| / (u A).
     """
-    if not np.isfinite(found).all() or not np.isfinite(c).all():
-        raise AdjointError(
-            f"layer '{layer.name}' has units that are NaN or infinite: the network overflows "
-            f"{dtype.name} at these images. Verify in float64, or check the weights."
-        )
     error = np.abs(found.astype(float) - c.astype(float)) / u
     largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
-    return LayerReport.of(
-        relative_error(c, found), _largest_ratio(error, A), _largest_ratio(error, largest), limit
-    )
+    ratios = _largest_ratio(error, A), _largest_ratio(error, largest)
+    return LayerReport.of(relative_error(c, found), *ratios, limit)
 
 
 def _largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
@@ -270,12 +227,11 @@ def chosen_layers(
         raise InputError(
             f"expected mode 'RM2' (convolutions), 'RM0' (dense) or None (both), got {mode!r}."
         )
+    known = list(net.layers)
     if names is None:
-        found = [layer for layer in net.layers if layer.number != net.layers[0].number] or list(
-            net.layers
-        )
+        found = [layer for layer in known if layer.number != known[0].number] or known
     elif isinstance(names, str) and names == "all":
-        found = list(net.layers)
+        found = known
     else:
         found = [net.layer(name) for name in ([names] if isinstance(names, str) else names)]
         for layer in found:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from adjoint_book import exercises
-from adjoint_lib._reading import decoding, read_json
+from adjoint_lib._storage import decoding, read_json
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError, InputError
 

@@ -4,6 +4,7 @@ None of this is public: it may change from one version of adjoint_lib to the nex
 with it. The chapters take it from here, so that one file says what they depend on.
 """
 
+from adjoint_book.misses import expected_misses
 from adjoint_lib.cli.main import main
 from adjoint_lib.core.error_bounds import bound, rounding_scale
 from adjoint_lib.core.folding import batch_norm
@@ -21,7 +22,7 @@ from adjoint_lib.frontend.activations import PIECEWISE
 from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.frontend.rules.call import RULES
 from adjoint_lib.verification.coarse_weights import rounded
-from adjoint_lib.verification.verify import expected_misses, reconstruct, relative_error
+from adjoint_lib.verification.verify import reconstruct, relative_error
 
 __all__ = [
     "DATASETS",

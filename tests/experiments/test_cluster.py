@@ -22,7 +22,7 @@ distributed = pytest.importorskip(
 psutil = pytest.importorskip("psutil", reason="comes with distributed")
 
 MODEL = tiny_model()
-PLAN = Plan.of(al.equivalent(MODEL))
+PLAN = Plan(al.equivalent(MODEL))
 IMAGES = al.data.sample("cifar10")[0][:40]
 
 
@@ -102,7 +102,7 @@ def test_a_cluster_takes_over_a_run_of_one_process_and_back(scheduler, expected,
 
 
 def test_an_error_on_a_worker_is_that_of_one_process(scheduler):
-    plan = Plan.of(al.equivalent(MODEL))
+    plan = Plan(al.equivalent(MODEL))
     overflowing = np.where(IMAGES[:2] > 0.5, 3e38, -3e38).astype(np.float32)
     with pytest.raises(al.AdjointError, match="overflows float32"):
         runs.run(plan, overflowing, compute=cluster.on_scheduler(MODEL, scheduler), progress=False)

@@ -14,7 +14,7 @@ import pytest
 
 import adjoint_lib as al
 from adjoint_book import course
-from adjoint_lib import _reading
+from adjoint_lib import _storage
 from adjoint_lib.errors import AdjointError
 from adjoint_lib.experiments import results, weights
 from adjoint_lib.experiments.training import checkpoint
@@ -155,7 +155,7 @@ def test_an_array_that_its_header_does_not_describe_is_refused(tmp_path):
         np.lib.format.write_array_header_1_0(file, header)
         file.write(bytes(800))
     with pytest.raises(al.DataError, match="longer than its shape"):
-        _reading.read_arrays(path, "arrays", "Make it again.", lambda headers: None)
+        _storage.read_arrays(path, "arrays", "Make it again.", lambda headers: None)
 
 
 def layer_of(stored):

@@ -88,7 +88,7 @@ class Tiny:
             },
             label_bytes=label_bytes,
             classes=tuple("0123456789"),
-            sample=cifar.CIFAR10.sample,
+            sample=cifar.DATASETS["cifar10"].sample,
         )
 
     def write_files(self, folder) -> None:

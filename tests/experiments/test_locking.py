@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import filelock
 import pytest
 
-from adjoint_lib._files import exclusive
+from adjoint_lib._storage import exclusive
 from adjoint_lib.errors import DataError
 
 HOLD = """
 import sys
-from adjoint_lib._files import exclusive
+from adjoint_lib._storage import exclusive
 with exclusive(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -92,7 +92,7 @@ def test_a_file_system_without_locks_is_named(error, tmp_path, monkeypatch):
 
 def test_a_lock_that_would_outlive_its_holder_is_refused(tmp_path, monkeypatch):
     """Without system locks, newer versions of filelock make do with a file that merely exists."""
-    monkeypatch.setattr("adjoint_lib._files.FileLock", filelock.SoftFileLock)
+    monkeypatch.setattr("adjoint_lib._storage.FileLock", filelock.SoftFileLock)
     with pytest.raises(DataError, match="the file system has no locks"):
         exclusive(tmp_path / "lock").__enter__()
     assert list(tmp_path.iterdir()) == []

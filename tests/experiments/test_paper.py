@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adjoint_book import tables
 from adjoint_lib import data
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
-from adjoint_lib.experiments import models, paper, results
+from adjoint_lib.experiments import models, paper
 from adjoint_lib.frontend.equivalent import equivalent
 from adjoint_lib.verification.verify import reconstruct, relative_error
 
@@ -45,7 +46,7 @@ def test_trained_weights_reach_the_papers_accuracy(model, dataset):
 
 @pytest.mark.parametrize(("model", "dataset"), PAIRS)
 def test_shares_within_one_percent_are_the_papers(model, dataset):
-    stored = results.materialised(model, dataset)
+    stored = tables.materialised(model, dataset)
     if not stored:
         pytest.skip(f"no stored result of {model} on {dataset} yet")
     theirs = paper.percentages(model, dataset)
@@ -69,7 +70,7 @@ def test_where_more_units_miss_one_percent_it_is_by_rounding(model, dataset):
 
 def test_accuracies_stand_beside_the_papers():
     for model in models.MODELS:
-        rows = list(paper.accuracies(model))
+        rows = list(tables.accuracies(model))
         assert [row[0] for row in rows] == list(models.trained(model))
         for dataset, _, _, theirs, _ in rows:
             assert theirs == f"{paper.accuracy(model, dataset):.1f} %"

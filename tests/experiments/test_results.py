@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import adjoint_lib as al
+from adjoint_book import tables
+from adjoint_book.misses import expected_misses
 from adjoint_lib import data
 from adjoint_lib.cli.main import main
 from adjoint_lib.experiments import machine, models, paper, resources, results, runs, weights
@@ -187,7 +189,7 @@ def test_ours_stand_beside_the_papers(here):
     """Materialised results of some layers, one pass over all; what is not there stays empty."""
     assert verify(here, "--images", "2", "--mode", "RM0") == 0
     assert verify(here, "--images", "32", "--method", "tangent") == 0
-    table = results.compared("vgg7", "cifar10")
+    table = tables.compared("vgg7", "cifar10")
     assert [row[0] for row in table] == ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"]
     expected = [f"{value:.4f}" for value in paper.percentages("vgg7", "cifar10").values()]
     assert [row[1] for row in table] == expected
@@ -195,20 +197,20 @@ def test_ours_stand_beside_the_papers(here):
     assert conv1[2:5] == ["", "", ""] and fc[4] == "2" and fc[3] == ""
     assert conv1[5] == "100.0000" and " to 100.0000" in conv1[6] and conv1[7] == "32"
     with pytest.raises(al.DataError, match="no stored result"):
-        results.compared("vgg7", "cifar100")
+        tables.compared("vgg7", "cifar100")
     with pytest.raises(al.DataError, match=r"no stored result .*RM2"):
-        results.every_layer("vgg7", "cifar10")
+        tables.every_layer("vgg7", "cifar10")
 
 
 def test_formats_stand_side_by_side(here):
     """float64 has no miss; those of the rounded weights are counted as `verify` counts them."""
     with pytest.raises(al.DataError, match="no stored result"):
-        results.formats("vgg7", "cifar10")
+        tables.formats("vgg7", "cifar10")
     assert verify(here, "--images", "1", "--mode", "RM0") == 0
     assert verify(here, "--images", "1", "--dtype", "float64") == 0
     rounded = ["--dtype", "float64", "--weights-rounded", "bfloat16"]
     assert verify(here, "--images", "1", *rounded) == 0
-    table = results.formats("vgg7", "cifar10")
+    table = tables.formats("vgg7", "cifar10")
     assert [row[0] for row in table] == ["conv1", "conv2", "conv3", "conv4", "conv5", "fc"]
     assert all(row[3:5] == ["0", "1"] for row in table)
     assert table[0][1:3] == ["", ""] and table[-1][2] == "1"
@@ -295,7 +297,7 @@ def test_a_few_images_give_the_stored_share_of_misses(path):
         c, both = values[name].numpy(), np.stack([one[name] for one in c_hat])
         beyond = np.mean(np.abs(verification.relative_error(c, both)) > 1e-4)
         larger = beyond / (1 - layer.share(1e-4))
-        expected = verification.expected_misses(c, both) / (1 - layer.share())
+        expected = expected_misses(c, both) / (1 - layer.share())
         assert 1 / 1.2 < expected / larger < 1.2, name
         assert 1 / 4 < larger < 4, name
 

@@ -17,7 +17,7 @@ from running import report_of, shards, start, tiny_model, wait_for
 
 NET = small_net()[1].astype("float32")
 IMAGES = np.stack([image_of(NET, seed) for seed in range(5)])
-PLAN = Plan.of(NET)
+PLAN = Plan(NET)
 WHOLE = al.verify(NET, IMAGES)
 
 
@@ -54,7 +54,7 @@ def test_the_division_changes_no_bit_of_a_real_network(options):
     """16 images are taken together, which rounds otherwise than one alone."""
     net = al.equivalent(al.models.randomise(al.models.vgg7()))
     images = al.data.sample("cifar10")[0][:36]
-    plan = Plan.of(net, **options)
+    plan = Plan(net, **options)
     expected = al.verify(net, images, progress=False, **options)
     for shard in (plan.batch_size, 2 * plan.batch_size):
         assert run(plan=plan, images=images, shard=shard).report == expected
@@ -62,8 +62,8 @@ def test_the_division_changes_no_bit_of_a_real_network(options):
 
 def test_shards_begin_where_batches_do():
     with pytest.raises(al.InputError, match="a multiple of 16 images"):
-        run(plan=Plan.of(NET, method="tangent"), shard=24)
-    for plan in (PLAN, Plan.of(NET, mode="RM0"), Plan.of(NET, method="tangent")):
+        run(plan=Plan(NET, method="tangent"), shard=24)
+    for plan in (PLAN, Plan(NET, mode="RM0"), Plan(NET, method="tangent")):
         assert runs.shard_size(plan) % plan.batch_size == 0
 
 
@@ -129,16 +129,16 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path):
 # ---- folders of other runs
 
 OTHERS = {
-    "dtype": {"plan": Plan.of(NET, dtype="float64")},
-    "method": {"plan": Plan.of(NET, method="tangent"), "shard": 16},
-    "k": {"plan": Plan.of(NET, k=0.25)},
-    "modes": {"plan": Plan.of(NET, mode="RM0"), "shard": 16},
-    "weights_rounded": {"plan": Plan.of(NET, weights_rounded="bfloat16")},
+    "dtype": {"plan": Plan(NET, dtype="float64")},
+    "method": {"plan": Plan(NET, method="tangent"), "shard": 16},
+    "k": {"plan": Plan(NET, k=0.25)},
+    "modes": {"plan": Plan(NET, mode="RM0"), "shard": 16},
+    "weights_rounded": {"plan": Plan(NET, weights_rounded="bfloat16")},
     "images ": {"images": IMAGES[:4]},
     "images_sha256": {"images": IMAGES + 1e-3},
     "shard": {"shard": 1},
-    "digest": {"plan": Plan.of(rounded(NET, "bfloat16"))},
-    "max_bytes": {"plan": Plan.of(NET, max_bytes=1)},
+    "digest": {"plan": Plan(rounded(NET, "bfloat16"))},
+    "max_bytes": {"plan": Plan(NET, max_bytes=1)},
 }
 
 

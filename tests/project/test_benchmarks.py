@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from adjoint_book import figures, timings
+from adjoint_book import figures, tables, timings
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.errors import InputError
 from adjoint_lib.experiments import models, resources
-from adjoint_lib.experiments.training import recipes
 from adjoint_lib.experiments.training.recipes import Recipe, recipe
 from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.verification.intervals import wilson
@@ -604,7 +603,7 @@ def test_a_variant_that_diverges_is_a_result(tmp_path, monkeypatch):
     assert ingredients.main(arguments) == 0
     runs = json.loads((tmp_path / "found.json").read_text())["runs"]
     assert {run["diverged"] for run in runs} == {"the loss is nan"}
-    assert {tuple(row[2:]) for row in recipes.ingredients(path=tmp_path / "found.json")} == {
+    assert {tuple(row[2:]) for row in tables.ingredients(path=tmp_path / "found.json")} == {
         ("diverged", "")
     }
 
@@ -622,13 +621,13 @@ def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_p
     output = tmp_path / "found.json"
     arguments = ["--output", str(output), "--variants", "no momentum", "fast"]
     ingredients.main(arguments[:-1])
-    assert recipes.ingredients(path=output)[0][3] == ""  # nothing to compare with yet
+    assert tables.ingredients(path=output)[0][3] == ""  # nothing to compare with yet
     ingredients.main(arguments)
     ingredients.main([*arguments, "--seeds", "2"])
     assert sorted(asked) == sorted(right)  # each of them once
     _, _, _, *words = shlex.split(json.loads(output.read_text())["command"])
     assert words[-5:] == ["--seeds", "2", "--variants", "fast", "no momentum"]
-    table = recipes.ingredients(path=output)
+    table = tables.ingredients(path=output)
     assert [(row[0], row[3]) for row in table] == [("fast", ""), ("no momentum", "+20.0, -6.0")]
     low, high = wilson(0.62, 200)
     assert table[0][2] == f"62.0 % ({100 * low:.1f} to {100 * high:.1f})"
@@ -636,7 +635,7 @@ def test_seeds_are_added_to_a_result_and_runs_of_other_recipes_are_refused(tmp_p
     for run in counted["runs"]:
         run["train"] = {"correct": 30 + run["seed"], "count": 40}
     (tmp_path / "counted.json").write_text(json.dumps(counted))
-    assert recipes.ingredients(path=tmp_path / "counted.json")[1][2] == "76.2 %"
+    assert tables.ingredients(path=tmp_path / "counted.json")[1][2] == "76.2 %"
     before = output.read_bytes()
     for others in (["--epochs", "7"], ["--model", "resnet20"], ["--variants", "no luck"]):
         with pytest.raises(InputError, match=r"other recipes|No variant"):
@@ -692,7 +691,7 @@ def test_the_stored_comparison_is_of_the_recipe_as_it_is_now(dataset, epochs, on
         assert right["count"] == 5000 and right["value"] == right["correct"] / right["count"]
         assert right["interval_95"] == pytest.approx(wilson(right["value"], 5000), abs=1e-5)
     expected = [name for name in planned if name in (only or planned)]
-    assert [row[0] for row in recipes.ingredients(dataset, epochs)] == expected
+    assert [row[0] for row in tables.ingredients(dataset, epochs)] == expected
 
 
 def test_crop_and_flip_pay_in_a_run_as_long_as_the_recipe():

@@ -17,7 +17,7 @@ PUBLIC = """
 DATA = "CLASS_NAMES Status fetch load sample status"
 TRAINING = """
     AUGMENTATIONS Accuracy Disagreement Recipe Scorer accuracy disagreements draw equivalent_scores
-    ingredients orthogonal recipe split train
+    orthogonal recipe split train
 """
 
 

@@ -409,3 +409,9 @@ def test_no_pickle_is_asked_for_anywhere():
     forbidden = re.compile("allow_" + "pickle|import pick" + "le|pick" + r"le\.loads?\(")
     found = {name for name, content in tracked_texts().items() if forbidden.search(content)}
     assert not found
+
+
+def test_the_library_has_few_doors():
+    top = [path for path in (ROOT / "adjoint_lib").iterdir() if path.name != "__pycache__"]
+    assert sum(path.is_dir() for path in top) <= 6
+    assert sum(path.is_file() for path in top) <= 6

@@ -37,21 +37,10 @@ def problem(path: Path, known: KnownFile) -> str | None:
 
 
 def read(path: Path, known: KnownFile, remedy: str) -> bytes:
-    """Read a file and check it.
+    """The content of a file, checked; `remedy` ends the message of an error.
 
     The digest is taken of the very bytes returned, on every call (0.2 s for all of CIFAR-10), so a
     file that goes bad on disk between two calls is caught as well.
-
-    Args:
-        path: of the file.
-        known: the length and digest it must have.
-        remedy: ends the error message.
-
-    Returns:
-        The content of the file.
-
-    Raises:
-        DataError: if it cannot be read, or is another file.
     """
     try:
         with open(path, "rb") as file:
@@ -72,17 +61,7 @@ def store(
 
     The bytes go to a neighbour `<target>.part` that takes the target's name only once its length
     and digest are right; it is not forced to the disk, since readers check the digest again. One
-    writer at a time: callers hold a lock.
-
-    Args:
-        chunks: of the content.
-        target: path of the file.
-        known: the length and digest it must have.
-        origin: where the bytes came from, for the error message.
-        remedy: ends the error message.
-
-    Raises:
-        DataError: if the content is that of another file.
+    writer at a time: callers hold a lock. Another content is a `DataError`, which names `origin`.
     """
     part = part_of(target)
     what = f"{known.name} from {origin}"

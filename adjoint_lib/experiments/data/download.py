@@ -21,21 +21,12 @@ _TRANSIENT_STATUS = {408, 425, 429, 500, 502, 503, 504}
 
 
 def download(url: str, target: Path, known: KnownFile, progress: bool = True) -> Path:
-    """Make `target` hold exactly the file `known`.
+    """Make `target` hold exactly the file `known`, and return it; one caller at a time.
 
     Bytes are gathered in `<target>.part`, which survives failures and Ctrl-C and with which the
     next call goes on; it takes the target's name only once length and digest are right. A finished
     `.part` with a wrong digest is removed. If an earlier call had begun it, its bytes may be the
     wrong ones: the file is then fetched once more from its first byte before giving up.
-
-    Args:
-        url: to fetch it from.
-        target: for one caller at a time.
-        known: the length and digest that the file must have.
-        progress: show a progress bar.
-
-    Returns:
-        `target`.
 
     Raises:
         DataError: if the server does not deliver this file.

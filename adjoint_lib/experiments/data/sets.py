@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from adjoint_lib._files import exclusive
 from adjoint_lib._registry import did_you_mean
+from adjoint_lib._storage import exclusive
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.data.checked import KnownFile, part_of, problem, read
@@ -31,14 +31,10 @@ CLASS_NAMES = {name: dataset.classes for name, dataset in DATASETS.items()}
 
 
 def load(name: str, split: str = "test") -> tuple[np.ndarray, np.ndarray]:
-    """Return all images and labels of a split.
+    """All images and labels of "cifar10" or "cifar100", split "train" or "test".
 
     What is not on this machine yet is fetched first, see `fetch`. Files are checked in full on
     every call.
-
-    Args:
-        name: "cifar10" or "cifar100".
-        split: "train" or "test".
 
     Returns:
         Images, float32 in [0, 1] of shape (N, 32, 32, 3), and labels, int64 of shape (N,).
@@ -75,18 +71,11 @@ def sample(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fetch(name: str, progress: bool = True) -> Path:
-    """Make sure that all files of a data set are here and sound.
+    """Make sure that all files of a data set are here and sound; returns their folder.
 
     Missing or damaged files of the cache are replaced. Those in ADJOINT_DATA are the user's: they
     are never written to, and a damaged one raises DataError. Several processes may call this at
     the same time; one works, the others wait.
-
-    Args:
-        name: "cifar10" or "cifar100".
-        progress: show progress bars.
-
-    Returns:
-        The folder that holds the files.
     """
     dataset = _choose(DATASETS, name, "data set")
     folder = _folder_holding(dataset, dataset.files)

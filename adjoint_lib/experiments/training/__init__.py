@@ -13,7 +13,7 @@ from adjoint_lib.experiments.training.evaluation import (
     equivalent_scores,
 )
 from adjoint_lib.experiments.training.orthogonal import orthogonal
-from adjoint_lib.experiments.training.recipes import Recipe, ingredients, recipe
+from adjoint_lib.experiments.training.recipes import Recipe, recipe
 from adjoint_lib.experiments.training.run import split, train
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "disagreements",
     "draw",
     "equivalent_scores",
-    "ingredients",
     "orthogonal",
     "recipe",
     "split",

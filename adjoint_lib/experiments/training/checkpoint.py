@@ -12,8 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from adjoint_lib._files import replacing
-from adjoint_lib._reading import MAX_JSON, Header, decoding, read_array, read_arrays, require
+from adjoint_lib._storage import (
+    MAX_JSON,
+    Header,
+    decoding,
+    read_array,
+    read_arrays,
+    replacing,
+    require,
+)
 
 _NOTES = "notes.json"
 
@@ -28,15 +35,11 @@ def save_checkpoint(path: Path, arrays: dict[str, np.ndarray], notes: dict) -> N
 def load_checkpoint(
     path: Path, accept: Callable[[dict, Mapping[str, Header]], None] = lambda notes, headers: None
 ) -> tuple[dict[str, np.ndarray], dict] | None:
-    """Read a checkpoint.
+    """The arrays and notes last saved at ``path``; None if nothing was saved there.
 
     Args:
-        path: of the file.
         accept: raises an error if these notes, or arrays of these shapes, are of another run; it is
             asked before any array is read.
-
-    Returns:
-        The arrays and notes last saved at ``path``; None if nothing was saved there.
 
     Raises:
         DataError: if the file is damaged.

@@ -67,16 +67,9 @@ class Scorer:
 def equivalent_scores(
     net: EquivalentNet, name: str, images: np.ndarray, progress: bool = False
 ) -> np.ndarray:
-    """The outputs of the equivalent network of a model.
+    """The outputs (N, classes) of the equivalent network of a model called ``name``.
 
-    Args:
-        net: the equivalent network.
-        name: of the model in ``models.MODELS``.
-        images: float32 in [0, 1] of shape (N, 32, 32, 3).
-        progress: show a progress bar.
-
-    Returns:
-        float32 of shape (N, classes).
+    The images are float32 in [0, 1], of shape (N, 32, 32, 3).
     """
     starts = range(0, len(images), BATCH)
     bar = tqdm(starts, desc=f"{name}: equivalent network", unit="batch", disable=not progress)

@@ -59,6 +59,7 @@ class Learner:
         return self.weights() | {key: _copy(variable) for key, variable in optimizer.items()}
 
     def set_state(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what `state` gave."""
         self.set_weights(arrays)
         for variable in self.optimizer.variables:
             variable.assign(arrays[f"optimizer/{variable.path}"])
@@ -68,6 +69,7 @@ class Learner:
         return {variable.path: _copy(variable) for variable in self.model.weights}
 
     def set_weights(self, arrays: dict[str, np.ndarray]) -> None:
+        """Give the model weights that `weights` gave."""
         for variable in self.model.weights:
             variable.assign(arrays[variable.path])
 

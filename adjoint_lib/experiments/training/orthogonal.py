@@ -34,6 +34,7 @@ class Muon(keras.optimizers.SGD):
         self.kernel_rate, self.kernel_decay = kernel_rate, kernel_decay
 
     def update_step(self, gradient, variable, learning_rate):
+        """Change one variable along its gradient, as Keras asks for it."""
         if len(variable.shape) != 4:
             super().update_step(gradient, variable, learning_rate)
             return

@@ -8,15 +8,11 @@ its schedules are read from the paper's table.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from adjoint_lib._reading import read_json
-from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
-from adjoint_lib.experiments import paper, resources
-from adjoint_lib.verification.intervals import in_percent
+from adjoint_lib.experiments import paper
 
 IMAGE_SIZE = 32
 _NORM_MOMENTUM = 0.99  # of every batch normalisation in `models`
@@ -118,69 +114,16 @@ def recorded(record: dict) -> Recipe:
     return Recipe(**fields)
 
 
-def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = None) -> Table:
-    """What each ingredient of the fast recipe is worth: runs with it and without it.
-
-    The images of all seeds count together; what the recipe gains over a variant on the validation
-    images is given for each seed, in percentage points. Training images have a column if every run
-    has counted them.
-
-    Args:
-        dataset: of the runs of VGG7 that come with the library.
-        epochs: of these runs.
-        path: of another result of ``python -m benchmarks.ingredients``, in their place.
-    """
-    path = path or resources.path(f"results/ingredients-vgg7-{dataset}-{epochs}.json")
-    variants: dict[str, list[dict]] = {}
-    found = read_json(path, "runs of benchmarks.ingredients", "Run it again.")
-    for run in found["runs"]:
-        variants.setdefault(run["recipe"]["name"], []).append(run)
-    fast = variants.get("fast", [])
-    splits = ["validation"]
-    if all("train" in run for runs in variants.values() for run in runs):
-        splits = ["train", "validation"]
-    rows = [
-        [
-            name,
-            str(runs[0]["recipe"]["epochs"]),
-            *(_together(runs, split) for split in splits),
-            _gains(fast, runs),
-        ]
-        for name, runs in variants.items()
-    ]
-    titles = {"train": "training images", "validation": "validation images (95 % interval)"}
-    return Table(["recipe", "epochs", *(titles[split] for split in splits), "fast gains"], rows)
-
-
-def _together(runs: list[dict], split: str) -> str:
-    """The accuracy of one variant on the images of one split, those of all its seeds."""
-    if any("diverged" in run for run in runs):
-        return "diverged"
-    correct, count = (sum(run[split][key] for run in runs) for key in ("correct", "count"))
-    share = correct / count
-    return f"{100 * share:.1f} %" if split == "train" else in_percent(share, count)
-
-
-def _gains(fast: list[dict], runs: list[dict]) -> str:
-    """By how many percentage points the recipe is ahead of another, seed by seed."""
-    if runs is fast:
-        return ""
-    ours, theirs = (
-        {run["seed"]: 100 * run["validation"]["value"] for run in each if "validation" in run}
-        for each in (fast, runs)
-    )
-    return ", ".join(f"{ours[seed] - theirs[seed]:+.1f}" for seed in ours if seed in theirs)
-
-
 def _fast(model: str, dataset: str) -> Recipe:
     """One cycle: the rate climbs to its peak over a quarter of the run and falls to 0 in a line.
 
     All have momentum, weight decay on kernels, crop and flip, and small images first, while large
     learning rates would wash out fine detail anyway. Runs of VGG7 without each of these, and with
-    orthogonal steps, are stored: see `ingredients`. In 5 epochs momentum, small images and
-    orthogonal steps gain more than the 95 % intervals leave in doubt; weight decay gains with both
-    seeds, but less. Crop and flip gain nothing in 5 or 10 epochs, and cost accuracy in 10 on
-    CIFAR-100; in as many as VGG7's recipe has, they gain more than the intervals leave in doubt.
+    orthogonal steps, are stored, and shown by `adjoint_book.tables.ingredients`. In 5 epochs
+    momentum, small images and orthogonal steps gain more than the 95 % intervals leave in doubt;
+    weight decay gains with both seeds, but less. Crop and flip gain nothing in 5 or 10 epochs, and
+    cost accuracy in 10 on CIFAR-100; in as many as VGG7's recipe has, they gain more than the
+    intervals leave in doubt.
     """
     return _FAST[model, dataset]
 

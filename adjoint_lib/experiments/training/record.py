@@ -25,14 +25,9 @@ def training_record(
     """All that is needed to make the weights again, and what they are worth.
 
     Args:
-        settings: of the run, as in a checkpoint's notes.
-        progress: of the run, as in a checkpoint's notes.
-        training: indices of the training images.
-        validation: indices of the validation images.
+        settings, progress: of the run, as in a checkpoint's notes.
+        training, validation: indices of these images.
         accuracies: of the selected weights, in inference mode on unchanged images, by split.
-
-    Returns:
-        What `json.dumps` can write.
     """
     log = progress["log"]
     steps = [row["input_share"] for row in log]

@@ -21,7 +21,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,12 +31,13 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from adjoint_lib._reading import Header, require
+from adjoint_lib._storage import Header, require
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments import data, models
 from adjoint_lib.experiments.run_folder import RunFolder
 from adjoint_lib.experiments.training.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.experiments.training.checkpoint import load_checkpoint, save_checkpoint
+from adjoint_lib.experiments.training.evaluation import Accuracy
 from adjoint_lib.experiments.training.learner import Learner
 from adjoint_lib.experiments.training.recipes import Recipe
 from adjoint_lib.experiments.training.recipes import recipe as named_recipe
@@ -47,6 +48,7 @@ CHECKPOINT = "checkpoint.npz"
 LOG = "log.csv"
 CHECKPOINT_SECONDS = 120.0
 _STOPPED = "Stopped and saved: the same command goes on from here."
+_STORED = {"sessions": "sittings"}  # names of the progress that files have otherwise
 _SPLIT, _ORDER = 2, 3  # keep the random streams of one seed apart
 
 
@@ -91,10 +93,8 @@ def train(
         InputError: for a wrong argument, or a folder that holds another run.
         DivergedError: if the loss is no longer a finite number.
     """
-    for what, name, names in (
-        ("model", model, models.MODELS),
-        ("data set", dataset, data.CLASS_NAMES),
-    ):
+    known = (("model", model, models.MODELS), ("data set", dataset, data.CLASS_NAMES))
+    for what, name, names in known:
         if name not in names:
             raise InputError(f"No {what} is called {name!r}; there are {', '.join(names)}.")
     if isinstance(recipe, str):
@@ -103,13 +103,8 @@ def train(
         recipe = recipe.stretched(epochs)
     if folder is None:
         folder = f"runs/{model}-{dataset}{'-sample' * sample}-{recipe.name}-{seed}"
-    settings = {
-        "model": model,
-        "dataset": dataset,
-        "sample": sample,
-        "seed": seed,
-        "recipe": asdict(recipe),
-    }
+    settings = {"model": model, "dataset": dataset, "sample": sample, "seed": seed}
+    settings["recipe"] = asdict(recipe)
     if tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
     with RunFolder.claimed(folder, kept="What was saved before is kept") as claimed:
@@ -145,21 +140,15 @@ def batches(
     epoch: int,
     first: int = 0,
 ) -> Iterator[Batch]:
-    """The batches of one epoch.
+    """The batches of one epoch, from step ``first`` on.
 
-    Each image is in at most one batch; those that would not fill a last one are left out.
+    Each image is in at most one batch; those that would not fill a last one are left out. The seed
+    decides the order and, with the epoch, the random numbers of the augmentation.
 
     Args:
         images: uint8 (N, 32, 32, 3).
         labels: int64 (N,).
         chosen: indices of the images to train on.
-        recipe: gives the batch size, the augmentation and the learning rates.
-        seed: decides the order and, with the epoch, the random numbers of the augmentation.
-        epoch: counted from 0.
-        first: the step to begin with.
-
-    Yields:
-        The batches of the steps from ``first`` on.
     """
     order = np.random.default_rng([seed, _ORDER, epoch]).permutation(len(chosen))
     numbers = draw(AUGMENTATIONS[recipe.augmentation], seed, epoch, len(chosen))
@@ -203,16 +192,26 @@ class Progress:
     best_accuracy: float = -1.0
     log: list[dict] = field(default_factory=list)
 
+    def start_clock(self) -> None:
+        """Count `seconds` and `cpu_seconds` from now on."""
+        self._last = time.perf_counter(), time.process_time()
+
+    def tick(self) -> None:
+        """Add the time since the last call, or since the clock was started."""
+        before = self._last
+        self.start_clock()
+        self.seconds += self._last[0] - before[0]
+        self.cpu_seconds += self._last[1] - before[1]
+
     def stored(self) -> dict:
         """What checkpoints and records hold; there, sessions are called "sittings"."""
-        renamed = {"sessions": "sittings"}
-        return {renamed.get(key, key): value for key, value in asdict(self).items()}
+        return {_STORED.get(key, key): value for key, value in asdict(self).items()}
 
     @classmethod
     def restored(cls, stored: dict) -> Progress:
         """Make a `Progress` from a dictionary that `stored` gave."""
-        renamed = {"sittings": "sessions"}
-        return cls(**{renamed.get(key, key): value for key, value in stored.items()})
+        names = {there: here for here, there in _STORED.items()}
+        return cls(**{names.get(key, key): value for key, value in stored.items()})
 
 
 class _Run:
@@ -284,19 +283,19 @@ class _Run:
             mininterval=0.5 if sys.stderr.isatty() else 30,
             disable=not self.show,
         )
-        tick = _clock(self.progress)
+        self.progress.start_clock()
         with bar, _postponed_signals() as signals:
             while self.progress.epoch < self.recipe.epochs:
                 for batch in self._batches():
                     self._step(batch)
                     self._report(bar)
-                    tick()
+                    self.progress.tick()
                     if signals or time.monotonic() - self.saved_at > self.checkpoint_seconds:
                         self.save()
                     if signals:
                         bar.write(_STOPPED, file=sys.stderr)
                         return
-                self._end_epoch(bar, tick)
+                self._end_epoch(bar)
 
     def _batches(self) -> Iterator[Batch]:
         """What is left of the present epoch."""
@@ -333,7 +332,7 @@ class _Run:
         )
         bar.update()
 
-    def _end_epoch(self, bar: tqdm, tick: Callable[[], None]) -> None:
+    def _end_epoch(self, bar: tqdm) -> None:
         state, recipe = self.progress, self.recipe
         row = {
             "epoch": state.epoch,
@@ -345,9 +344,7 @@ class _Run:
             "input_share": round(state.input_seconds / state.step_seconds, 4),
         }
         if recipe.validates(state.epoch):
-            found = self.learner.accuracy(
-                self.images[self.validation], self.labels[self.validation]
-            )
+            found = self._accuracy(self.validation)
             row["validation_accuracy"] = found.value
             if found.value > state.best_accuracy:
                 state.best_epoch, state.best_accuracy = state.epoch, found.value
@@ -358,24 +355,23 @@ class _Run:
                     f"validation {found.value:.2%}, best {state.best_accuracy:.2%}",
                     file=sys.stderr,
                 )
-        tick()
+        state.tick()
         row |= {"seconds": round(state.seconds, 1), "cpu_seconds": round(state.cpu_seconds, 1)}
         state.log.append(row)
         state.epoch, state.step, state.correct = state.epoch + 1, 0, 0
         state.loss_sum = state.input_seconds = state.step_seconds = 0.0
         self.save()
 
+    def _accuracy(self, chosen: np.ndarray) -> Accuracy:
+        return self.learner.accuracy(self.images[chosen], self.labels[chosen])
+
     # ---- the end
 
     def finish(self) -> None:
         """Write the best weights and their record; look at the test images."""
         self.learner.set_weights(self.best)
-        found = {
-            "train": self.learner.accuracy(self.images[self.training], self.labels[self.training]),
-            "validation": self.learner.accuracy(
-                self.images[self.validation], self.labels[self.validation]
-            ),
-        }
+        found = {"train": self._accuracy(self.training)}
+        found["validation"] = self._accuracy(self.validation)
         if not self.settings["sample"]:
             found["test"] = self.learner.accuracy(*data.load(self.settings["dataset"], "test"))
         record = training_record(
@@ -419,19 +415,6 @@ def _postponed_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
         if caught:
             signal.raise_signal(caught[0])
-
-
-def _clock(progress: Progress) -> Callable[[], None]:
-    """A function that adds the wall and the processor time since its last call to ``progress``."""
-    last = [time.perf_counter(), time.process_time()]
-
-    def tick() -> None:
-        now = [time.perf_counter(), time.process_time()]
-        progress.seconds += now[0] - last[0]
-        progress.cpu_seconds += now[1] - last[1]
-        last[:] = now
-
-    return tick
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
-"""Checks a built book: no page needs anything from another host or shows raw markup, and no link
-leads nowhere.
+"""Checks a built book.
 
-python -m adjoint_book.build.check_site _build/html
+No page needs anything from another host or shows raw markup, and no link leads nowhere.
+
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Page(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note where the page leads, and what it loads."""
         self._inside = tag
         given = {name: value or "" for name, value in attrs}
         self.explores |= "data-adjoint-explorer" in given
@@ -58,9 +59,11 @@ class Page(HTMLParser):
     handle_startendtag = handle_starttag
 
     def handle_endtag(self, tag: str) -> None:
+        """Text that follows is in no style sheet."""
         self._inside = ""
 
     def handle_data(self, data: str) -> None:
+        """Note what a style sheet in the page loads."""
         if self._inside == "style":
             self.loads += style_urls(data)
         if self._inside == "script":
@@ -139,6 +142,7 @@ def _resolve(page: Path, url: str) -> tuple[Path | None, str]:
 
 
 def main(arguments: list[str]) -> int:
+    """Print the problems of a built site; the exit code is 1 if there are any."""
     site = Path(arguments[0] if arguments else "_build/html").resolve()
     found = list(problems(site))
     for problem in found:

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 import adjoint_lib as al
-from adjoint_book import equations, paper_tables
+from adjoint_book import equations, paper_tables, tables
 from adjoint_book.paper_tables import NAMES
 from adjoint_lib.experiments import models, paper, resources
 from adjoint_lib.frontend.layers import PadChannels
@@ -60,7 +60,7 @@ def _verdict(holds: bool, with_condition: bool = False) -> str:
 def _all_layers():
     """Model, data set, layer and its report, of all that is verified through H."""
     for model, dataset in PAIRS:
-        for name, layer in al.results.every_layer(model, dataset).items():
+        for name, layer in tables.every_layer(model, dataset).items():
             yield model, dataset, name, layer
 
 

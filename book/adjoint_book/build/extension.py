@@ -1,5 +1,7 @@
-"""What Sphinx does beyond the usual for this book: plain sources, no scripts but its own, plain
-docstrings, and indexes.
+"""What Sphinx does beyond the usual for this book.
+
+It reads plain sources, keeps no scripts but the book's own, shows plain docstrings, and makes
+indexes.
 
 Pages contain indexes that are made from what they list, in place of a comment such as
 
@@ -26,6 +28,7 @@ MARK = "data-adjoint-explorer"  # an attribute of the place where an explorer is
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register what this module does with Sphinx."""
     app.connect("config-inited", leave_numbers, priority=900)
     app.connect("source-read", read_plain)
     app.connect("html-page-context", describe)
@@ -73,8 +76,10 @@ def describe(app: Sphinx, page: str, template: str, context: dict, doctree) -> N
 
 
 def drop_remote_scripts(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Take out the scripts of sphinx-thebe, which Jupyter Book adds and which would run code on a
-    server elsewhere, and which this book does not use."""
+    """Take out the scripts of sphinx-thebe, which Jupyter Book adds and this book does not use.
+
+    They would run code on a server elsewhere.
+    """
 
     def foreign(script) -> bool:
         attributes = getattr(script, "attributes", {})
@@ -109,9 +114,10 @@ ENTRY = re.compile(r"((?:\*{0,2}\w+(?:, )?)+): (.*)$")
 
 
 def plain_docstring(app, what, name, thing, options, lines: list[str]) -> None:
-    """Docstrings here are plain text: code stands in backticks, and arguments or attributes in
-    lines such as `name: what it is`, with or without a heading such as `Args:` above them.
+    """Turn a docstring, which here is plain text, into reStructuredText.
 
+    Code stands in backticks, and arguments or attributes in lines such as `name: what it is`, with
+    or without a heading such as `Args:` above them.
     What else reStructuredText would take for a sign (J*, |c|, x_) is meant as it stands.
     """
     text = "\n".join(lines).strip("\n")
@@ -155,6 +161,7 @@ class IndexOf(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        """The list that the directive stands for."""
         from adjoint_book.build import indexes
 
         for path in [Path(indexes.__file__), *sorted(BOOK.glob("*.ipynb"))]:

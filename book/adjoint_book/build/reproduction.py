@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_book import equations, figures, paper_tables
+from adjoint_book import equations, figures, paper_tables, tables
 from adjoint_book.build import verdicts
 from adjoint_book.figures.ch14_feature_maps import FEATURE_MAPS, paper_maps
 from adjoint_book.paper_tables import NAMES
@@ -54,7 +54,7 @@ def _recipe(model: str, dataset: str) -> str:
 
 @functools.cache
 def _layers(model: str, dataset: str) -> dict[str, LayerReport]:
-    return al.results.every_layer(model, dataset)
+    return tables.every_layer(model, dataset)
 
 
 def _images(model: str, dataset: str) -> str:

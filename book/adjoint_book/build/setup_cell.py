@@ -82,6 +82,7 @@ def _rewrite(path: Path, text: str) -> bool:
 
 
 def main(arguments: list[str]) -> None:
+    """Write the address given, if any, and the set-up cell into every notebook."""
     changed = [path for url in arguments[:1] for path in change_address(url)]
     changed += [path for path in refresh_cells() if path not in changed]
     for path in changed:

@@ -63,9 +63,9 @@ def histograms(layers: Mapping[str, LayerReport] | None = None, origin: str = ""
 
 def _register_histograms(model: str, dataset: str) -> None:
     def draw() -> Figure:
-        from adjoint_lib.experiments import results
+        from adjoint_book import tables
 
-        layers = results.every_layer(model, dataset)
+        layers = tables.every_layer(model, dataset)
         images = sorted({layer.images for layer in layers.values()})
         return histograms(layers, f"{' and '.join(f'{n:,}' for n in images)} test images")
 
@@ -98,10 +98,10 @@ def misses_by_layer(dataset: str = "cifar10") -> Figure:
 
 
 def _one_network(ax: Axes, model: str, dataset: str) -> None:
-    from adjoint_lib.experiments import results
+    from adjoint_book import tables
 
     theirs = paper.percentages(model, dataset)
-    ours = results.every_layer(model, dataset)
+    ours = tables.every_layer(model, dataset)
     at = {name: x for x, name in enumerate(theirs, 1)}
 
     def points(shares: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
@@ -131,7 +131,7 @@ def _interval(name: str, layer: LayerReport) -> tuple[float, float]:
 
 def _forward(model: str, dataset: str, images: int = 8) -> dict[str, float]:
     """Expected misses of a convolution's float32 values, held against those in float64."""
-    from adjoint_lib.verification.verify import expected_misses
+    from adjoint_book.misses import expected_misses
 
     net, samples = network(model, dataset)
     c, exact = (n.value(samples[:images]) for n in (net, net.astype("float64")))
@@ -191,20 +191,19 @@ def _labels(
 
 
 def _misses(images: int = 8) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    from adjoint_lib.experiments import results
+    from adjoint_book import tables
+    from adjoint_book.misses import expected_misses
     from adjoint_lib.verification import verify as verification
 
     expected, counted = {}, {}
     for dataset in ("cifar10", "cifar100"):
-        stored = results.materialised("vgg7", dataset)
+        stored = tables.materialised("vgg7", dataset)
         net, samples = network("vgg7", dataset)
         found = [verification.reconstruct(net, x, mode="RM2") for x in samples[:images]]
         c = net.value(samples[:images])
         names = [name for name in found[0] if name in stored]
         expected[dataset] = {
-            name: verification.expected_misses(
-                c[name].numpy(), np.stack([one[name] for one in found])
-            )
+            name: expected_misses(c[name].numpy(), np.stack([one[name] for one in found]))
             for name in names
         }
         counted[dataset] = {name: 1 - stored[name].report.layers[name].share() for name in names}

@@ -1,4 +1,4 @@
-"""The one reader of files: JSON and arrays, whatever is in them.
+"""Files: read whatever is in them, written whole or not at all, locked for one process at a time.
 
 A file may be damaged, of another kind, or made to do harm. Its sizes are looked at before anything
 is decompressed, no pickle is loaded, and whatever fails becomes a `DataError` that says what was
@@ -7,23 +7,28 @@ expected, what came and what to do.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
+import os
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from filelock import FileLock, SoftFileLock, Timeout
 
 from adjoint_lib.errors import AdjointError, DataError
 
 MAX_JSON = 64 << 20  # bytes
 MAX_MEMBERS = 10_000  # arrays in one file
 MAX_HEADER = 1 << 14  # bytes that say the shape and type of an array
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class Header(NamedTuple):
@@ -39,15 +44,10 @@ class Header(NamedTuple):
 
 @contextmanager
 def decoding(path: str | Path, expected: str, remedy: str) -> Iterator[None]:
-    """Turn whatever fails while a `with` block reads a file into one error in words.
+    """Turn whatever fails while a `with` block reads a file into one `DataError` in words.
 
-    Args:
-        path: of the file, for the message.
-        expected: what it should be, such as "a report of adjoint_lib".
-        remedy: ends the message.
-
-    Raises:
-        DataError: in place of any other exception; errors of this library pass.
+    Errors of this library pass. `expected` is what the file should be, such as "a report of
+    adjoint_lib", and `remedy` ends the message.
     """
     try:
         yield
@@ -78,17 +78,11 @@ def require(value: Any, kind: type, what: str) -> Any:
 def read_arrays(
     path: Path, expected: str, remedy: str, accept: Callable[[Mapping[str, Header]], None]
 ) -> dict[str, np.ndarray]:
-    """The arrays of numbers in an `.npz` file.
+    """The arrays of numbers in an `.npz` file; the first three arguments are those of `decoding`.
 
     Args:
-        path: of the file.
-        expected: what it should be, for messages.
-        remedy: ends a message.
         accept: raises an error for arrays that are not to be read. It gets the shape and type of
             each before any is decompressed, so what it lets through bounds the memory that is used.
-
-    Raises:
-        DataError: if the file is missing, unreadable or does not hold what its headers say.
     """
     with decoding(path, expected, remedy), zipfile.ZipFile(_ordinary(path)) as archive:
         members = archive.infolist()
@@ -159,3 +153,66 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(np.lib.format.read_array(file))  # of plain numbers, as its header said
+
+
+# ------------------------------------------------------------------ writing and locking
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary file that takes the name `path` when the block ends without an error.
+
+    Until then it is a neighbour `<path>.<process>.partial`; an error or an interrupt removes it and
+    leaves whatever was at `path` as it was. A killed process leaves it: see `remove_partials`.
+    """
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what killed processes left half written in `folder`, where no other writes now."""
+    for leftover in folder.glob("*.partial"):
+        leftover.unlink()
+
+
+@contextmanager
+def exclusive(path: str | Path) -> Iterator[None]:
+    """Hold the lock file `path` for the length of a `with` block, waiting for other holders.
+
+    The operating system drops the lock when its holder ends, even if it is killed. The empty file
+    stays: removing it while others wait for it would let two of them in. Without file locks, there
+    is a `DataError`.
+    """
+    lock = FileLock(path)
+    try:
+        _acquire(lock)
+    except (NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            raise
+        raise DataError(
+            f"{path}: expected a file system with file locks, got: {error}. "
+            "Set ADJOINT_CACHE to a folder on a local disk."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _acquire(lock: FileLock) -> None:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print(f"Waiting for another process to release {lock.lock_file}", file=sys.stderr)
+        lock.acquire()
+    if isinstance(lock, SoftFileLock):  # filelock's substitute, which outlives a killed holder
+        lock.release()
+        raise NotImplementedError("the file system has no locks")

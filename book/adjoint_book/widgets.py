@@ -1,16 +1,25 @@
-"""Figures with knobs: live in a notebook, a still picture everywhere else.
+"""Figures with knobs: live in a notebook and on the book's pages, a still picture everywhere else.
 
     book.widgets.turn(book.figures.linear_regions, k=[0.5, 1, 2])
 
 The result shows itself in two ways at once. A notebook with a running kernel and ipywidgets takes
 the controls; a page, or a notebook without them, takes the picture drawn with the starting values.
+
+While the book is built, FRAMES names a folder: a figure of few states also writes a picture of each
+into it, and the page (`_static/frames.js`) puts controls above the still picture that they replace.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import itertools
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjoint_book._extras import MissingPackage, require
@@ -21,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LIVE = "application/vnd.jupyter.widget-view+json"
+FRAMES = "ADJOINT_FRAMES"  # an environment variable
+MAX_STATES = 50
 
 
 def turn(
@@ -52,7 +63,7 @@ class Knobs:
 
     def still(self) -> bytes:
         """The picture with the starting values, as PNG."""
-        return _png(self.draw(**self.start))
+        return _picture(self.draw(**self.start))
 
     def live(self) -> ipywidgets.Widget:
         """The controls above a picture that follows them; they need ipywidgets."""
@@ -64,7 +75,7 @@ class Knobs:
 
         def redraw(_change: Any) -> None:
             values = {name: control.value for name, control in controls.items()}
-            picture.value = _png(self.draw(**values))
+            picture.value = _picture(self.draw(**values))
 
         for control in controls.values():
             control.observe(redraw, names="value")
@@ -80,8 +91,33 @@ class Knobs:
             return ipywidgets.SelectionSlider(**given, continuous_update=False)
         return ipywidgets.Dropdown(**given)
 
+    def write_frames(self, folder: Path, still: bytes) -> None:
+        """Write the pictures of all states, if they are few, to a file named after the still one.
+
+        The file holds {"knobs": [{"name", "values", "start": which of them}], "frames": [...]}; the
+        frames are WebP in base64, and the last knob turns fastest.
+        """
+        states = list(itertools.product(*self.knobs.values()))
+        if len(states) > MAX_STATES:
+            return
+        drawn = (self.draw(**dict(zip(self.knobs, values, strict=True))) for values in states)
+        frames = [base64.b64encode(_picture(figure, "webp")).decode() for figure in drawn]
+        knobs = [
+            {"name": name, "values": [*map(_written, values)], "start": values.index(start)}
+            for (name, values), start in zip(self.knobs.items(), self._starts, strict=True)
+        ]
+        path = folder / f"{hashlib.sha256(still).hexdigest()}.json"
+        path.write_text(json.dumps({"knobs": knobs, "frames": frames}), "utf-8")
+
+    @property
+    def _starts(self) -> list[Any]:
+        return [self.start[name] for name in self.knobs]
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
-        bundle = {"text/plain": repr(self), "image/png": self.still()}
+        still = self.still()
+        bundle = {"text/plain": repr(self), "image/png": still}
+        if folder := os.environ.get(FRAMES):
+            self.write_frames(Path(folder), still)
         try:
             shown = self.live()._repr_mimebundle_()
         except MissingPackage:  # without ipywidgets, the picture
@@ -93,9 +129,10 @@ class Knobs:
         return f"<A figure with knobs, at {at}>"
 
 
-def _png(figure: Figure) -> bytes:
+def _picture(figure: Figure, kind: str = "png") -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight")
+    options = {"lossless": True} if kind == "webp" else None
+    figure.savefig(buffer, format=kind, bbox_inches="tight", pil_kwargs=options)
     return buffer.getvalue()
 
 

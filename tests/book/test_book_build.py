@@ -85,6 +85,14 @@ class Both:
     def _repr_mimebundle_(self, **ignored):
         return {**slider._repr_mimebundle_(), "text/html": "<p>the still picture</p>"}
 display(Both())
+import matplotlib.pyplot as plt
+from adjoint_book import widgets
+def draw(k):
+    figure, ax = plt.subplots(figsize=(1, 1))
+    ax.plot([0, k])
+    plt.close(figure)
+    return figure
+display(widgets.turn(draw, k=[1, 2, 3]))
 """
 
 
@@ -128,6 +136,16 @@ def test_an_equation_keeps_the_number_that_its_source_gives_it(built):
     page = (built / "book" / "page.html").read_text("utf-8")
     assert r"x = 1 \tag{1.1}" in page
     assert re.search(r'href="#eq-one"[^>]*><span[^>]*>\(1\.1\)</span>', page)
+
+
+def test_a_page_has_the_frames_of_a_figure_with_knobs(built):
+    page = (built / "book" / "page.html").read_text("utf-8")
+    (frames,) = re.findall(r'<img[^>]* data-frames="([^"]+)"', page)
+    assert 'src="../_static/frames.js' in page
+    script = (built / "book" / frames).read_text("utf-8")
+    found = json.loads(script.partition(" = ")[2].rstrip(";\n"))
+    assert found["knobs"] == [{"name": "k", "values": ["1", "2", "3"], "start": 0}]
+    assert len(set(found["frames"])) == 3
 
 
 def test_pages_have_buttons_for_colab_and_binder(built):

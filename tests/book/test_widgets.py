@@ -1,12 +1,18 @@
 """Figures with knobs: live where there is a kernel, a picture everywhere."""
 
+import base64
+import hashlib
+import io
+import json
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+from PIL import Image
 
 import adjoint_lib as al
-from adjoint_book.widgets import LIVE, turn
+from adjoint_book.widgets import FRAMES, LIVE, turn
 
 PNG = b"\x89PNG"
 
@@ -57,6 +63,30 @@ def test_without_ipywidgets_the_picture_remains(drawn, monkeypatch):
     assert set(knobs._repr_mimebundle_()) == {"text/plain", "image/png"}
     with pytest.raises(ImportError, match=r"ipywidgets.*pip install 'adjoint-lib\[lab\]'"):
         knobs.live()
+
+
+def test_while_the_book_is_built_few_states_are_written_as_frames(drawn, tmp_path, monkeypatch):
+    draw, asked = drawn
+    monkeypatch.setenv(FRAMES, str(tmp_path))
+    knobs = turn(draw, k=[1 / 8, 2], layer=["a", "b", "c"], start={"k": 2, "layer": "b"})
+    still = knobs._repr_mimebundle_()["image/png"]
+    found = json.loads((tmp_path / f"{hashlib.sha256(still).hexdigest()}.json").read_text())
+    assert found["knobs"] == [
+        {"name": "k", "values": ["1/8", "2"], "start": 1},
+        {"name": "layer", "values": ["a", "b", "c"], "start": 1},
+    ]
+    assert [(k, layer) for k in (1 / 8, 2) for layer in "abc"] == asked[1:7]
+    pictures = [Image.open(io.BytesIO(base64.b64decode(frame))) for frame in found["frames"]]
+    assert [picture.format for picture in pictures] == ["WEBP"] * 6
+    start = np.asarray(Image.open(io.BytesIO(still)).convert("RGB"))
+    same = [np.array_equal(np.asarray(p.convert("RGB")), start) for p in pictures]
+    assert same == [False] * 3 + [True] * 3  # what is drawn depends on k alone
+
+
+def test_many_states_have_no_frames(drawn, tmp_path, monkeypatch):
+    monkeypatch.setenv(FRAMES, str(tmp_path))
+    turn(drawn[0], k=list(range(1, 52)))._repr_mimebundle_()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_start_that_is_no_choice_is_refused(drawn):

@@ -301,11 +301,11 @@ export class Explorer {
   follow_theme() {
     const page = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
     const follow = () => {
-      const theme = page.dataset.theme || (dark.matches ? "dark" : "light");
+      const said = page.dataset.theme, theme = said === "light" || said === "dark" ? said : dark.matches ? "dark" : "light";
       if (theme === this.theme) return;
       this.theme = theme;
       this.table = ramp(theme);
-      this.host.shadowRoot.host.classList.toggle("dark", theme === "dark");
+      this.host.classList.toggle("dark", theme === "dark");
       for (const what of this.unit ? ["image", "maps", "unit"] : []) this.show(what);
     };
     new MutationObserver(follow).observe(page, {attributeFilter: ["data-theme"]});

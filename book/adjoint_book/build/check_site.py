@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 # Attributes by which a page loads something at once, without the reader's asking.
-LOADS = {"src", "srcset", "poster", "data", "background", "action"}
+LOADS = {"src", "srcset", "poster", "data", "background", "action", "data-frames"}
 STYLE_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)", re.I)
 SCRIPT_URL = re.compile(r"['\"`]((?:https?:)?//[^'\"`\s]+?\.(?:m?js|css|wasm|woff2?))\b")
 

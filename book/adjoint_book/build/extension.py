@@ -10,6 +10,7 @@ Pages contain indexes that are made from what they list, in place of a comment s
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from html import escape
@@ -21,6 +22,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from adjoint_book import widgets
 from adjoint_book.build import plain
 
 BOOK = Path(__file__).resolve().parents[2]
@@ -30,11 +32,15 @@ MARK = "data-adjoint-explorer"  # an attribute of the place where an explorer is
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register what this module does with Sphinx."""
     app.connect("config-inited", leave_numbers, priority=900)
+    app.connect("builder-inited", collect_frames)
     app.connect("source-read", read_plain)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
+    app.connect("html-page-context", follow_system_theme)
     app.connect("html-page-context", add_explorer)
+    app.connect("html-page-context", add_frames)
     app.connect("build-finished", write_explorer)
+    app.connect("build-finished", write_frames)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -89,6 +95,11 @@ def drop_remote_scripts(app: Sphinx, page: str, template: str, context: dict, do
         context[kind] = [script for script in context.get(kind, []) if not foreign(script)]
 
 
+def follow_system_theme(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Say that the theme is the reader's at first; without that each page logs an error."""
+    context.setdefault("default_mode", "auto")
+
+
 # ------------------------------------------------------------------ the explorer
 
 
@@ -105,6 +116,45 @@ def write_explorer(app: Sphinx, error: Exception | None) -> None:
         from adjoint_book.build import explorer
 
         explorer.write(site)
+
+
+# ------------------------------------------------------------------ figures with knobs
+
+STILL = re.compile(
+    r'src="([^"]*)_images/([0-9a-f]{64})\.png"'
+)  # named by the digest of its content
+
+
+def collect_frames(app: Sphinx) -> None:
+    """Let the notebooks write the pictures of figures with knobs, see `widgets`."""
+    _frames(app).mkdir(parents=True, exist_ok=True)
+    os.environ[widgets.FRAMES] = str(_frames(app))
+
+
+def add_frames(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Give a still picture the address of the frames that controls can replace it by."""
+
+    def marked(still: re.Match) -> str:
+        top, name = still.groups()
+        if not (_frames(app) / f"{name}.json").is_file():
+            return still[0]
+        app.add_js_file("frames.js", loading_method="defer")
+        return f'data-frames="{top}_static/frames/{name}.js" {still[0]}'
+
+    context["body"] = STILL.sub(marked, context.get("body", ""))
+
+
+def write_frames(app: Sphinx, error: Exception | None) -> None:
+    """Write the frames as scripts, which a page from a file can load."""
+    folder = Path(app.outdir) / "_static" / "frames"
+    for path in _frames(app).glob("*.json"):
+        folder.mkdir(exist_ok=True)
+        text = f'(window.adjoint_frames ??= {{}})["{path.stem}"] = {path.read_text("utf-8")};\n'
+        (folder / f"{path.stem}.js").write_text(text, "utf-8")
+
+
+def _frames(app: Sphinx) -> Path:
+    return Path(app.outdir).parent / "frames"
 
 
 # ------------------------------------------------------------------ docstrings

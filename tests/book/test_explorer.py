@@ -12,6 +12,7 @@ import adjoint_lib as al
 from adjoint_book.build import check_site, explorer
 from adjoint_lib.core.hypersurface import MODES
 from adjoint_lib.explorer.bundle import base64_of
+from browser import chromium, opened, settled
 from repository import ROOT, text
 
 PAGES = sorted({*(ROOT / "book").glob("*.ipynb"), *(ROOT / "book").glob("*.md")})
@@ -65,10 +66,42 @@ def test_the_scripts_of_a_site_are_checked(tmp_path):
     assert sum("another host" in problem for problem in check_site.problems(tmp_path)) == 1
 
 
-def test_what_a_page_with_vgg7_loads_is_below_1_6_megabytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(explorer, "NETWORKS", {"vgg7": "VGG7"})
-    explorer.write(tmp_path)
-    folder = tmp_path / explorer.FOLDER
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A site with the scripts of VGG7, and a page with an explorer far down."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorer, "NETWORKS", {"vgg7": "VGG7"})
+        explorer.write(folder)
+    (folder / "page.html").write_text(
+        '<!doctype html><html data-theme="dark"><body><div style="height: 5000px"></div><div '
+        'data-adjoint-explorer="net=vgg7&amp;layer=conv2&amp;unit=1,2,3" data-address="x.html">'
+        '<a href="x.html">a link</a></div>'
+        f'<script defer src="{explorer.FOLDER}/explorer.js"></script>'
+    )
+    return folder
+
+
+def test_the_weights_are_loaded_when_the_explorer_is_scrolled_to(site):
+    with chromium() as browser, opened(browser, site / "page.html") as page:
+        loaded = "[...document.scripts].map(s => s.src.split('/').at(-1))"
+        page.wait_for_function("window.adjoint")
+        assert page.evaluate(loaded) == ["explorer.js"]
+        page.locator("[data-adjoint-explorer]").scroll_into_view_if_needed()
+        said = settled(page)
+        assert "conv2, RM2, y 1, x 2, map 3" in said and "equal up to rounding" in said
+        assert {"vgg7-cifar10.js", "cifar10.js"} == {*page.evaluate(loaded)} - {"explorer.js"}
+        link = page.locator("[data-part=address]")
+        state = "net=vgg7&data=cifar10&layer=conv2&mode=RM2&unit=1,2,3"
+        assert link.get_attribute("href") == f"x.html#{state}" and "#" not in page.url
+        host = page.locator("[data-adjoint-explorer]")
+        assert "dark" in host.get_attribute("class").split()
+        page.evaluate("document.documentElement.dataset.theme = 'light'")
+        page.wait_for_function("!document.querySelector('[data-adjoint-explorer].dark')")
+
+
+def test_what_a_page_with_vgg7_loads_is_below_1_6_megabytes(site):
+    folder = site / explorer.FOLDER
     sizes = {path.stem: path.stat().st_size for path in folder.iterdir()}
     assert sizes["explorer"] + sizes["cifar10"] + sizes["vgg7-cifar10"] < 1.6e6
     for dataset in explorer.DATASETS:

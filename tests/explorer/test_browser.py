@@ -10,7 +10,7 @@ import pytest
 
 import adjoint_lib as al
 from adjoint_lib.explorer.export import packed, unpacked
-from browser import chromium, missing, opened, settled
+from browser import chromium, opened, settled
 from reference import small_net
 
 NETWORKS = {
@@ -207,8 +207,3 @@ def test_nothing_stands_out_of_the_page_and_axe_finds_nothing_serious(
             found = page.evaluate("axe.run().then(found => found.violations)")
             bad = [v for v in found if v["impact"] in ("serious", "critical")]
             assert not bad, [(v["id"], [n["html"] for n in v["nodes"]]) for v in bad]
-
-
-def test_axe_is_there_where_a_browser_is_needed():
-    if not os.environ.get("AXE_CORE"):
-        missing("needs axe-core: set AXE_CORE to the path of axe.min.js")

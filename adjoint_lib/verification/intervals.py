@@ -18,12 +18,6 @@ def wilson(share: float, count: float) -> tuple[float, float]:
     return max(0.0, min(p, centre - reach)), min(1.0, max(p, centre + reach))
 
 
-def in_percent(share: float, count: float) -> str:
-    """A share and its 95 % interval as text: "89.5 % (88.9 to 90.1)"."""
-    low, high = wilson(share, count)
-    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-
-
 def clustered(missed: int, units: int, squares: int, clusters: int) -> tuple[float, float]:
     """A 95 % interval for the share of units that do *not* miss, when units come in clusters.
 

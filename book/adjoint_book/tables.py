@@ -15,7 +15,7 @@ from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError
 from adjoint_lib.experiments import paper, resources, results
 from adjoint_lib.experiments.models import trained
-from adjoint_lib.verification.intervals import in_percent
+from adjoint_lib.verification.intervals import wilson
 from adjoint_lib.verification.report import LayerReport, percentages
 
 
@@ -172,3 +172,9 @@ def _gains(fast: list[dict], runs: list[dict]) -> str:
         for each in (fast, runs)
     )
     return ", ".join(f"{ours[seed] - theirs[seed]:+.1f}" for seed in ours if seed in theirs)
+
+
+def in_percent(share: float, count: float) -> str:
+    """A share and its 95 % interval as text: "89.5 % (88.9 to 90.1)"."""
+    low, high = wilson(share, count)
+    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"

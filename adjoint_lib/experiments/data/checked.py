@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from adjoint_lib._storage import replacing
 from adjoint_lib.errors import DataError
 
 CHUNK = 1 << 20
@@ -59,27 +60,21 @@ def store(
 ) -> None:
     """Write `chunks` to `target` such that it either holds exactly `known` or is left untouched.
 
-    The bytes go to a neighbour `<target>.part` that takes the target's name only once its length
-    and digest are right; it is not forced to the disk, since readers check the digest again. One
-    writer at a time: callers hold a lock. Another content is a `DataError`, which names `origin`.
+    One writer at a time: callers hold a lock. Another content is a `DataError`, which names
+    `origin`.
     """
-    part = part_of(target)
     what = f"{known.name} from {origin}"
     digest, size = hashlib.sha256(), 0
-    try:
-        with open(part, "wb") as file:
-            for chunk in chunks:
-                size += len(chunk)
-                if size > known.size:  # refuse before it can fill the disk
-                    raise DataError(f"{what}: expected {known.size} bytes, found more. {remedy}")
-                digest.update(chunk)
-                file.write(chunk)
+    with replacing(target) as file:
+        for chunk in chunks:
+            size += len(chunk)
+            if size > known.size:  # refuse before it can fill the disk
+                raise DataError(f"{what}: expected {known.size} bytes, found more. {remedy}")
+            digest.update(chunk)
+            file.write(chunk)
         wrong = _difference(what, known, size, digest.hexdigest())
         if wrong:
             raise DataError(f"{wrong}. {remedy}")
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def part_of(target: Path) -> Path:

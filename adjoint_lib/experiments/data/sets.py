@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from adjoint_lib._registry import did_you_mean
-from adjoint_lib._storage import exclusive
+from adjoint_lib._storage import exclusive, remove_partials
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.data.checked import KnownFile, part_of, problem, read
@@ -146,6 +146,7 @@ def _fill_cache(dataset: DataSet, progress: bool) -> Path:
     with exclusive(folder.with_name(f".{dataset.folder}.lock")):
         if _first_problem(folder, dataset.files) is None:  # another process was faster
             return folder
+        remove_partials(folder)
         own = _own_archive(dataset)
         if own is not None:
             from_archive(dataset, own, folder, progress)

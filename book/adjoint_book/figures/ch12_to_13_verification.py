@@ -91,10 +91,21 @@ def misses_by_layer(dataset: str = "cifar10") -> Figure:
     drawing, axes = plt.subplots(1, 3, figsize=(WIDTH, 3.4), sharey=True, gridspec_kw=sizes)
     for ax, (model, name) in zip(axes, NETWORKS.items(), strict=True):
         _one_network(ax, model, dataset)
-        ax.set_title(name, fontsize=SMALL + 1)
+        ax.set_title(f"{name}\n{_on(model, dataset)}", fontsize=SMALL + 1)
     axes[0].set_ylabel("misses, of 100,000 units")
     drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
+
+
+def _on(model: str, dataset: str) -> str:
+    """On how many images: of the convolutions, and of the dense layer if on another number."""
+    from adjoint_book import tables
+
+    counts = {name: layer.images for name, layer in tables.every_layer(model, dataset).items()}
+    dense = counts.pop("fc")
+    several = sorted(set(counts.values()))
+    text = f"{' and '.join(f'{count:,}' for count in several)} images"
+    return text if several == [dense] else f"{text} (fc {dense:,})"
 
 
 def _one_network(ax: Axes, model: str, dataset: str) -> None:

@@ -1,5 +1,7 @@
 """The explorer in a real browser, from a file, with the network cut: its numbers are Python's."""
 
+import io
+import json
 import os
 import re
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from PIL import Image
 
 import adjoint_lib as al
 from adjoint_lib.explorer.export import packed, unpacked
@@ -207,3 +210,71 @@ def test_nothing_stands_out_of_the_page_and_axe_finds_nothing_serious(
             found = page.evaluate("axe.run().then(found => found.violations)")
             bad = [v for v in found if v["impact"] in ("serious", "critical")]
             assert not bad, [(v["id"], [n["html"] for n in v["nodes"]]) for v in bad]
+
+
+def saved(page, button) -> bytes:
+    """What a button saves."""
+    with page.expect_download() as started:
+        page.locator(f"[data-part={button}]").click()
+    return Path(started.value.path()).read_bytes()
+
+
+def test_a_picture_of_ones_own_is_cropped_and_scaled_as_in_training(browser, page_of, tmp_path):
+    net, _, path = page_of("vgg7")
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3)).astype(np.uint8)
+    wide = np.full((64, 192, 3), 255, np.uint8)  # its middle, twice as large
+    wide[:, 64:128] = pixels.repeat(2, 0).repeat(2, 1)
+    Image.fromarray(wide).save(tmp_path / "own.png")
+    (tmp_path / "text.png").write_text("no picture")
+    with opened(browser, path, "#net=vgg7&layer=conv1&unit=7,8,9") as page:
+        settled(page, "y 7, x 8, map 9")
+        page.locator("[data-part=own]").set_input_files(tmp_path / "text.png")
+        page.wait_for_function(f"{PART}('failure').textContent.includes('expected a picture')")
+        page.locator("[data-part=own]").set_input_files(tmp_path / "own.png")
+        page.wait_for_function(f"{PART}('image-name').textContent.startsWith('Your picture')")
+        page.wait_for_function("location.hash.includes('own=')")
+        address = "#" + page.url.split("#")[1]
+    with opened(browser, path, address) as page:  # the address holds the picture
+        settled(page, "y 7, x 8, map 9")
+        found = json.loads(saved(page, "json"))
+        H = np.load(io.BytesIO(saved(page, "npy")))
+        picture = Image.open(io.BytesIO(saved(page, "png")))
+    assert picture.format == "PNG" and picture.width > 3 * 256
+    x = (pixels / 255).astype("float32")
+    np.testing.assert_array_equal(np.float32(found["x"]), x.ravel())
+    unit = net.hypersurface(x, "conv1")[7, 8, 9]
+    assert found["value"] == pytest.approx(float(unit.value), rel=1e-4, abs=1e-5)
+    np.testing.assert_allclose(H, unit.H, rtol=0, atol=1e-5 * np.abs(unit.H).max())
+    np.testing.assert_array_equal(H, np.float32(found["image"] + found["bias"]))
+
+
+PART = "(part => document.querySelector('[data-adjoint-explorer]').shadowRoot" + (
+    ".querySelector(`[data-part=${part}]`))"
+)
+
+
+def test_the_brush_paints_by_keyboard_and_by_mouse(browser, page_of):
+    net, images, path = page_of("vgg7")
+    with opened(browser, path, "#net=vgg7&layer=conv0&unit=16,16,3") as page:
+        settled(page, "y 16, x 16, map 3")
+        page.locator("[data-part=brush]").check()
+        page.locator("[data-part=brush-size]").select_option("1")
+        page.get_by_role("radio", name="white").click()
+        page.locator("[data-part=input]").focus()
+        page.keyboard.press("ArrowRight")  # from the middle
+        page.keyboard.press("Space")
+        settled(page)
+        page.wait_for_function("location.hash.includes('paint=')")
+        canvas = page.locator("[data-part=x-canvas]")
+        size = canvas.bounding_box()["width"] / 32
+        canvas.click(position={"x": 15.5 * size, "y": 16.5 * size})
+        page.wait_for_function(f"{PART}('image-name').textContent.includes('painted')")
+        page.wait_for_timeout(500)
+        found = json.loads(saved(page, "json"))
+        page.locator("[data-part=unpaint]").click()
+        page.wait_for_function("!location.hash.includes('paint=')")
+    x = images[0].copy()
+    x[16, [15, 17]] = 1
+    np.testing.assert_array_equal(np.float32(found["x"]), x.ravel())
+    c = net.value(x)["conv0"][0, 16, 16, 3]
+    assert found["network_value"] == pytest.approx(float(c), rel=1e-4)

@@ -38,8 +38,9 @@ export class Explorer {
     if (this.follows_address) {
       if (is_state(location.hash)) Object.assign(this.state, read(location.hash));
       addEventListener("hashchange", () => {
-        if (is_state(location.hash) && location.hash.slice(1) !== this.address)
-          this.update({...USUAL, ...this.config.start, ...read(location.hash)});
+        if (!is_state(location.hash) || location.hash.slice(1) === this.address) return;
+        this.host.scrollIntoView();  // the link may be far below
+        this.update({...USUAL, ...this.config.start, unit: undefined, ...read(location.hash)});
       });
     }
     return this.update({});

@@ -217,8 +217,8 @@ def check_units(js, net, x, rng) -> None:
     values, scales = net.value(x), rounding_scale(frozen, net.layers)
     js.run(f"var image = {x.reshape(-1).tolist()}; var frozen = net.freeze(image)")
     found = js("net.value(image)")
-    js.run("var A = adjoint.finish(adjoint.rounding_scale(frozen))")
-    A_found = js("net.layers.map((layer) => A.get(layer.number))")
+    A_of = "adjoint.finish(adjoint.rounding_scale(frozen, layer.number))"
+    A_found = js(f"net.layers.map((layer) => {A_of})")
     js.run(SHOWN)
     same = js("shown") == [shown(pattern) for pattern in frozen.patterns]
     for layer, A_js in zip(net.layers, A_found, strict=True):

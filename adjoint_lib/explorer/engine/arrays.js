@@ -37,6 +37,12 @@ export function inner(a, b, start = 0, stop = a.length) {
   return sum;
 }
 
+/** Whether all entries are finite numbers. @param {Tensor} x */
+export function finite(x) {
+  for (let i = 0; i < x.length; i++) if (!(Math.abs(x[i]) < Infinity)) return false;
+  return true;
+}
+
 /**
  * @param {Shape} shape
  * @returns {number[]} how far apart neighbours along each axis are

@@ -25,16 +25,16 @@ export function unit_roundoff(dtype) {
 }
 
 /**
- * A at every node, computed once for each frozen network.
+ * A at a node. What is computed for it is kept for other nodes.
  * @param {Frozen} frozen
- * @returns {Generator<number, Map<number, Tensor>>}
+ * @param {number} number
+ * @returns {Generator<number, Tensor>}
  */
-export function* rounding_scale(frozen) {
-  frozen.scales ??= yield* frozen.absolute.push(
-    frozen.net.along(frozen.image.map(Math.abs), frozen.net.x_b.map(Math.abs)),
-    frozen.net.nodes.keys(),
-  );
-  return frozen.scales;
+export function* rounding_scale(frozen, number) {
+  const { net, image, absolute } = frozen;
+  const starts = net.along(image.map(Math.abs), net.x_b.map(Math.abs));
+  yield* absolute.push(starts, [number], frozen.scales);
+  return /** @type {Tensor} */ (frozen.scales.get(number));
 }
 
 /**

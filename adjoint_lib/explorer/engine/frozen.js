@@ -16,6 +16,8 @@ import { finish } from "./network.js";
 
 /** J of an equivalent network at k [x; x_b], for one image. */
 export class Frozen {
+  /** @type {Frozen | undefined} */ _absolute;
+
   /**
    * @param {Network} net
    * @param {Tensor} image  x
@@ -29,6 +31,8 @@ export class Frozen {
     this.patterns = patterns;
     this.values = values;
     this.nodes = nodes;
+    /** A, where it was asked for: see `rounding_scale`. @type {Map<number, Tensor>} */
+    this.scales = new Map();
   }
 
   /** The same with |weights|: pushed along |v|, it gives the rounding scale A. */
@@ -41,12 +45,11 @@ export class Frozen {
    * Tangent reading: J dv at all nodes that the wanted ones depend on.
    * @param {Map<number, Tensor>} starts  tangents of the sources
    * @param {Iterable<number>} wanted  node numbers
+   * @param {Map<number, Tensor>} tangents  of nodes where they are known already; others are added
    * @returns {Generator<number, Map<number, Tensor>>}
    */
-  *push(starts, wanted) {
-    /** @type {Map<number, Tensor>} */
-    const tangents = new Map();
-    const plan = this.net.graph.plan(wanted);
+  *push(starts, wanted, tangents = new Map()) {
+    const plan = this.net.graph.plan(wanted).filter((number) => !tangents.has(number));
     for (const [done, number] of plan.entries()) {
       const { primitive, inputs } = this.nodes[number];
       const read = inputs.map((i) => /** @type {Tensor} */ (tangents.get(i)));

@@ -12,7 +12,7 @@
  *     RM0   a column of a dense layer                                  [i]
  */
 
-import { inner, steps_of } from "./arrays.js";
+import { finite, inner, steps_of } from "./arrays.js";
 import { bound, rounding_scale, unit_roundoff } from "./error_bounds.js";
 import { InputError } from "./errors.js";
 import { receptive_field } from "./windows.js";
@@ -76,8 +76,7 @@ export function unit_axes(mode, layer) {
  */
 export function* hypersurface(frozen, layer, mode, index, against = null) {
   const { net } = frozen;
-  const scales = yield* rounding_scale(frozen);
-  const A = /** @type {Tensor} */ (scales.get(layer.reads));
+  const A = yield* rounding_scale(frozen, layer.reads);
   let cotangent = cotangent_of(frozen, layer, mode, index);
   let network_value = network_value_of(frozen, layer, mode, index, cotangent);
   let scale = inner(A, cotangent_of(frozen.absolute, layer, mode, index));
@@ -88,7 +87,7 @@ export function* hypersurface(frozen, layer, mode, index, against = null) {
     cotangent = cotangent.map((entry, i) => entry - other[i]);
   }
   const { image, bias } = yield* frozen.pulling(layer.reads, cotangent);
-  if (!image.every(Number.isFinite) || !bias.every(Number.isFinite)) {
+  if (!finite(image) || !finite(bias)) {
     throw new InputError(`H of '${layer.name}' overflows ${net.dtype}. Try float64.`);
   }
   const contributions = [

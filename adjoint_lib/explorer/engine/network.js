@@ -7,7 +7,7 @@
  * to its end at once.
  */
 
-import { product } from "./arrays.js";
+import { finite, product } from "./arrays.js";
 import { InputError } from "./errors.js";
 import { IMAGE } from "./graph.js";
 import { Conv, ConvTranspose, Dense, DepthwiseConv, Kernel } from "./primitives.js";
@@ -48,6 +48,8 @@ export function finish(steps) {
 
 /** A network over v = [x; x_b]: folded kernels, every bias an input. */
 export class Network {
+  /** @type {Node[] | undefined} */ _absolute;
+
   /**
    * @param {string} name
    * @param {Graph} graph
@@ -125,7 +127,7 @@ export class Network {
     for (const [number, { name, inputs, primitive }] of this.nodes.entries()) {
       const read = inputs.map((i) => values[i]);
       const value = primitive === null ? starts.get(number) : primitive.value(...read);
-      if (!value?.every(Number.isFinite)) {
+      if (value === undefined || !finite(value)) {
         throw new InputError(`'${name}' overflows ${this.dtype} at this image; expected finite values. Scale the image.`);
       }
       values.push(value);

@@ -95,6 +95,7 @@ export class Kernel extends Primitive {
 /** Matrix product over the last axis; kernel (c_in, c_out). */
 export class Dense extends Kernel {
   static fields = ["kernel"];
+  /** The kernel turned, made once. @type {Float64Array | undefined} */ _turned;
 
   push(pattern, x) {
     const [c_in, c_out] = this.kernel.shape;
@@ -124,6 +125,9 @@ export class Dense extends Kernel {
 /** Convolution (cross-correlation), 1 to 3 dimensions; kernel (*window, c_in/groups, c_out). */
 export class Conv extends Kernel {
   static fields = ["kernel", "strides", "padding", "dilation", "groups", "input_shape"];
+  /** The turned kernel of each group, made once. @type {Float64Array[] | undefined} */ _turned;
+  /** @type {Parameter[] | undefined} */ _by_group;
+  /** @type {Sliding | undefined} */ _sliding;
 
   push(pattern, x) {
     const { groups } = this.held;
@@ -173,6 +177,7 @@ export class Conv extends Kernel {
 /** Convolution of each channel by its own kernels; kernel (r1, r2, c_in, multiplier). */
 export class DepthwiseConv extends Kernel {
   static fields = ["kernel", "strides", "padding", "dilation", "input_shape"];
+  /** @type {Sliding | undefined} */ _sliding;
 
   push(pattern, x) {
     const [channels, multiplier] = this.kernel.shape.slice(2);
@@ -228,6 +233,8 @@ export class DepthwiseConv extends Kernel {
 /** Transposed convolution: the adjoint of a `Conv`; kernel (*window, c_out, c_in). */
 export class ConvTranspose extends Kernel {
   static fields = ["kernel", "strides", "padding", "dilation", "output_shape"];
+  /** The kernel turned, made once. @type {Float64Array | undefined} */ _turned;
+  /** @type {Sliding | undefined} */ _sliding;
 
   push(pattern, x) {
     const [c_out, c_in] = this.kernel.shape.slice(-2);
@@ -350,6 +357,7 @@ export class Scale extends Primitive {
 /** A constant matrix (size_in, size_out) along one axis (counted with the row axis): upsampling. */
 export class AlongAxis extends Primitive {
   static fields = ["matrix", "axis"];
+  /** The matrix turned, made once. @type {Float64Array | undefined} */ _turned;
 
   push(pattern, x) {
     const { data, shape } = this.held.matrix;

@@ -273,7 +273,7 @@ def _first_layer() -> Finding:
 @claim(
     "Verifying RM2 is equivalent to verifying RM4, RM3 and RM1, which are sums.",
     "Section 4.2",
-    "fig-two-factors",
+    "note-modes",
 )
 def _one_for_all() -> Finding:
     """A wrong RM4 whose RM2 is right would refute it."""

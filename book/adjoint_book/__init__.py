@@ -6,12 +6,13 @@
     book.exercises.check_shared_bias(answer)   # what a check thinks of an answer
     book.inside.Conv                           # what a chapter looks at inside the library
     book.pieces.piece()                        # compares a function with that in minimal.py
+    book.gap(ours, theirs)                     # how far two arrays are apart
 
 Each part is imported when it is first used.
 """
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 _PARTS = (
     "course",
@@ -25,14 +26,18 @@ _PARTS = (
     "widgets",
 )
 
-__all__ = list(_PARTS)
+_MAGNITUDES = ("below", "gap")
+
+__all__ = [*_PARTS, *_MAGNITUDES]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _MAGNITUDES:
+        return getattr(importlib.import_module(f"{__name__}.magnitudes"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PARTS})
+    return sorted({*globals(), *__all__})

@@ -325,6 +325,10 @@ DRAW = "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\np
         (DRAW, [PICTURE], (), True),
         (DRAW, [], (), False),
         ("pass", [PICTURE], (), False),
+        ("print('3e-14 of the largest')", [printed("no difference\n")], (), True),
+        ("print('3e-07 of the largest')", [printed("1e-07 of the largest\n")], (), True),
+        ("print('3e-05 of the largest')", [printed("1e-07 of the largest\n")], (), False),
+        ("print('3e-07 of the largest')", [printed("1e-16 of the largest\n")], (), False),
     ],
 )
 def test_nbval_sees_what_differs(tmp_path, code, outputs, tags, passes):

@@ -60,7 +60,8 @@ def figure(name: str) -> Callable[[Draw], Draw]:
 
 def has_photo(drawn: Figure) -> bool:
     """Whether a picture in its own colours is on the figure; such a one cannot be inverted."""
-    return any(image.get_array().ndim == 3 for ax in drawn.axes for image in ax.images)
+    arrays = [image.get_array() for ax in drawn.axes for image in ax.images]
+    return any(array is not None and array.ndim == 3 for array in arrays)
 
 
 def make_transparent(drawn: Figure) -> None:
@@ -78,9 +79,10 @@ def make_transparent(drawn: Figure) -> None:
     for ax in drawn.axes:
         ax.set_facecolor("none")
         ax.tick_params(colors=GREY)
-    for artist in [*drawn.findobj(Text), *drawn.findobj(Line2D)]:
-        if same_color(artist.get_color(), INK):
-            artist.set_color(GREY)
+    for kind in (Text, Line2D):
+        for artist in drawn.findobj(kind):
+            if same_color(artist.get_color(), INK):  # type: ignore[attr-defined]
+                artist.set_color(GREY)  # type: ignore[attr-defined]
 
 
 def names() -> list[str]:

@@ -7,6 +7,7 @@ its own sums; H is then not compared entry by entry, but c and <v | H> always ar
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import warnings
 from dataclasses import fields
@@ -26,7 +27,7 @@ from adjoint_lib.core.error_bounds import rounding_scale, roundings, roundings_b
 from adjoint_lib.core.graph import Graph
 from adjoint_lib.core.hypersurface import MODES, Hypersurface
 from adjoint_lib.explorer.bundle import base64_of
-from adjoint_lib.explorer.export import packed
+from adjoint_lib.explorer.export import FORMAT, packed
 from architectures import build, plans
 from primitive_cases import CASES, concrete
 from reference import float64, image_of, small_net
@@ -312,6 +313,14 @@ def test_a_random_architecture_in_float32_is_within_the_bound(js, plan):
         assert error <= unit["bound"] * U32 * unit["scale"], (layer.name, mode, index)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_patterns_are_those_of_python(js, net, seed):
+    x = image_of(net, seed)
+    freeze(js, net, x)
+    js.run(SHOWN)
+    assert js("shown") == [shown(pattern) for pattern in net.freeze(x).patterns]
+
+
 @pytest.mark.parametrize("k", [1.0, 0.1, 3.0, 1e-30, 2.0**40])
 def test_any_k_gives_the_same_hypersurface(js, net, k):
     x = image_of(net)
@@ -432,10 +441,6 @@ def test_the_receptive_field_is_no_larger_than_it_must_be(js):
         ("frozen.hypersurface('second', 'RM2', [0, 0, 5])", "InputError: .* shape 4,4,5"),
         ("frozen.hypersurface('second', 'RM4', [0, 0, -1, 0])", "InputError: expected an index"),
         ("adjoint.unpacked(Uint8Array.of(1, 2, 3))", "DataError: expected a file that begins"),
-        (
-            "adjoint.unpacked(bytes.subarray(0, bytes.length - 8))",
-            "DataError: expected .* numbers or more",
-        ),
         ("adjoint.unpacked(bytes, 'int8')", "InputError: expected dtype float32 or float64"),
     ],
 )
@@ -446,10 +451,43 @@ def test_what_does_not_fit_is_refused_with_a_reason(js, net, asked, message):
         js.run(asked)
 
 
-def test_a_primitive_without_a_twin_is_refused(js, net):
-    text = packed(net).replace(b'"kind":"MaxPool"', b'"kind":"MinPool"')
-    with pytest.raises(JSEvalException, match=r"DataError: .* got MinPool with .* at node 'pool'"):
-        js("adjoint.unpacked(Uint8Array.from(bytes))", bytes=list(text))
+def rewritten(net, before: bytes, after: bytes) -> list[int]:
+    """An export with a change in its JSON, by someone who also wrote a new digest."""
+    _, _, content = packed(net).split(b"\n", 2)
+    assert content.count(before) == 1
+    content = content.replace(before, after)
+    return list(FORMAT + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (b"MaxPool", b"MinPool", "DataError: .* got MinPool with .* at node 'pool'"),
+        (b'"window"', b'"windov"', "DataError: .* got MaxPool with .*windov"),
+        (b'"start":0,', b'"start":9999,', "DataError: expected .* numbers or more"),
+    ],
+)
+def test_what_the_engine_does_not_know_is_refused(js, net, before, after, message):
+    with pytest.raises(JSEvalException, match=message):
+        js(
+            "adjoint.unpacked(Uint8Array.from(bytes)).name",
+            bytes=rewritten(net, before, after),
+        )
+
+
+@pytest.mark.parametrize("place", [20, 90, 2500, -1])
+def test_a_damaged_export_is_refused(js, net, place):
+    data = list(packed(net))
+    data[place] ^= 1
+    with pytest.raises(JSEvalException, match="DataError: the content does not have the digest"):
+        js("adjoint.unpacked(Uint8Array.from(bytes)).name", bytes=data)
+
+
+@pytest.mark.parametrize("length", [0, 3, 55, 56, 63, 64, 65, 1000])
+def test_the_digest_is_sha_256(js, length):
+    data = np.random.default_rng(length).integers(0, 256, length, np.uint8)
+    found = js("adjoint.sha256(Uint8Array.from(bytes))", bytes=data)
+    assert found == hashlib.sha256(data.tobytes()).hexdigest()
 
 
 def test_an_image_that_overflows_is_refused(js, net):

@@ -6,6 +6,7 @@ import { EquivalentNet } from "./equivalent_net.js";
 import { DataError, InputError } from "./errors.js";
 import { Graph } from "./graph.js";
 import { KINDS } from "./primitives.js";
+import { sha256 } from "./sha256.js";
 
 /** @typedef {import("./graph.js").Node} Node */
 
@@ -21,6 +22,9 @@ export function unpacked(bytes, dtype) {
   const found = text(bytes.subarray(0, FORMAT.length));
   if (found !== FORMAT) throw new DataError(`expected a file that begins with ${JSON.stringify(FORMAT)}, got ${JSON.stringify(found)}.`);
   const begin = FORMAT.length + DIGITS + 1;
+  if (text(bytes.subarray(FORMAT.length, begin - 1)) !== sha256(bytes.subarray(begin))) {
+    throw new DataError("the content does not have the digest that is written above it. Export it again.");
+  }
   const end = bytes.indexOf(10, begin);
   const written = JSON.parse(text(bytes.subarray(begin, end)));
   const wide = written.dtype === "float64";

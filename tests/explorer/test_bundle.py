@@ -171,6 +171,22 @@ def test_what_cannot_be_answered_is_rejected_with_the_reason(page):
     assert found.startswith("InputError: unknown layer")
 
 
+def test_where_a_worker_is_refused_the_page_computes(page, net):
+    """A policy of the page may forbid workers from blobs, of which the page hears later."""
+    page.run(
+        "var Blob = function () {}; var URL = { createObjectURL: () => 'blob:' };"
+        "var workers = []; var Worker = function () { workers.push(this); };"
+        "Worker.prototype.postMessage = function (data) { (this.sent ??= []).push(data); };"
+        "var other = new adjoint.Engine(adjoint_engine)"
+    )
+    page.run(f'var loaded = other.load("small", "{bundle.base64_of(net)}")')
+    assert page("workers.length === 1 && workers[0].sent.length === 1")
+    page.run("workers[0].onerror({ message: 'forbidden' })")
+    assert answer(page, "loaded")["digest"] == net.digest
+    page.run("var waiting = other.value({network: 'small', image}); other.port.onerror({})")
+    assert answer(page, "waiting").startswith("Error: the worker broke")
+
+
 def test_two_sources_of_one_name_are_told_apart():
     with javascript() as js:
         named = js("adjoint.by_name(['image', 'b', 'b', 'b'], [1, 2, 3, 4])")

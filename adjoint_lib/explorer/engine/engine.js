@@ -19,11 +19,11 @@ export class Engine {
    * @param {Function} script  the function that the bundle defines; the worker runs its text
    */
   constructor(script) {
-    this.port = port_to(script);
     this.count = 0;
-    /** @type {Map<number, {resolve: Function, reject: Function, options: Options}>} */
+    /** @type {Map<number, {message: object, resolve: Function, reject: Function, options: Options}>} */
     this.waiting = new Map();
-    this.port.onmessage = (/** @type {any} */ { data }) => this._hear(data);
+    this.heard = false; // anything from the worker
+    this._connect(worker_of(script) ?? port_in_page());
   }
 
   /**
@@ -53,8 +53,7 @@ export class Engine {
 
   /** End the worker; requests that still wait are rejected. */
   close() {
-    for (const { reject } of this.waiting.values()) reject(new DOMException("The engine was closed.", "AbortError"));
-    this.waiting.clear();
+    this._reject_all("AbortError", "the engine was closed.");
     (this.port.terminate ?? this.port.close).call(this.port);
   }
 
@@ -67,38 +66,68 @@ export class Engine {
     const id = this.count++, { signal } = options;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      this.waiting.set(id, { resolve, reject, options });
+      const message = { ...request, id, what };
+      this.waiting.set(id, { message, resolve, reject, options });
       signal?.addEventListener("abort", () => {
         if (!this.waiting.delete(id)) return;
         this.port.postMessage({ id, cancel: true });
         reject(signal.reason);
       });
-      this.port.postMessage({ ...request, id, what });
+      this.port.postMessage(message);
     });
   }
 
   /** @param {any} message */
   _hear({ id, share, result, error }) {
+    this.heard = true;
     const asked = this.waiting.get(id);
     if (!asked) return; // cancelled
     if (share !== undefined) return asked.options.on_progress?.(share);
     this.waiting.delete(id);
-    if (error) asked.reject(Object.assign(new Error(error.message), { name: error.name }));
+    if (error) asked.reject(named(error.name, error.message));
     else asked.resolve(result);
+  }
+
+  /** @param {any} port */
+  _connect(port) {
+    this.port = port;
+    port.onmessage = (/** @type {any} */ { data }) => this._hear(data);
+    port.onerror = (/** @type {any} */ { message }) => this._fail(message);
+  }
+
+  /** A worker that was never heard may be forbidden here: the page does it. One that was, broke. @param {string} reason */
+  _fail(reason) {
+    if (this.heard) return this._reject_all("Error", `the worker broke: ${reason}. Load the page again.`);
+    this._connect(port_in_page());
+    for (const { message } of this.waiting.values()) this.port.postMessage(message);
+  }
+
+  /** @param {string} name @param {string} message */
+  _reject_all(name, message) {
+    for (const { reject } of this.waiting.values()) reject(named(name, message));
+    this.waiting.clear();
   }
 }
 
-/** A port to a worker; where the browser makes none from a blob, to the same code in the page. @param {Function} script @returns {any} */
-function port_to(script) {
+/** @param {string} name @param {string} message */
+function named(name, message) {
+  return Object.assign(new Error(message), { name });
+}
+
+/** A worker that runs the script, made from a blob; null where there can be none. @param {Function} script @returns {any} */
+function worker_of(script) {
   try {
     const blob = new Blob([`(${script})().serve(self);`], { type: "text/javascript" });
     const url = URL.createObjectURL(blob);
-    const worker = new Worker(url);
-    URL.revokeObjectURL(url);
-    return worker;
+    return new Worker(url); // the url stays: a worker is fetched later
   } catch {
-    const { port1, port2 } = new MessageChannel();
-    serve(port2);
-    return port1;
+    return null;
   }
+}
+
+/** A port to the same code in the page itself; it pauses between nodes. */
+function port_in_page() {
+  const { port1, port2 } = new MessageChannel();
+  serve(port2);
+  return port1;
 }

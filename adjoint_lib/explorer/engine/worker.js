@@ -8,6 +8,7 @@
  */
 
 import { product } from "./arrays.js";
+import { K } from "./equivalent_net.js";
 import { InputError } from "./errors.js";
 import { bytes_of, unpacked } from "./exported.js";
 import { mode_of, unit_axes } from "./hypersurface.js";
@@ -70,7 +71,7 @@ class Library {
     this.files = new Map();
     /** @type {Map<string, EquivalentNet>} */
     this.networks = new Map();
-    /** @type {Map<string, {key: string, frozen: FrozenNet}>} */
+    /** @type {Map<string, {at: number, frozen: FrozenNet}>} */
     this.frozen = new Map();
   }
 
@@ -96,11 +97,10 @@ class Library {
   *freezing(request) {
     const net = this.network(request), name = `${request.network} ${net.dtype}`;
     const image = net.check_image(request.image);
-    const key = `${net.pattern_at(request.k ?? 1)} ${image}`;
-    const last = this.frozen.get(name);
-    if (last?.key === key) return last.frozen;
+    const at = net.pattern_at(request.k ?? K), last = this.frozen.get(name);
+    if (last?.at === at && last.frozen.image.every((entry, i) => entry === image[i])) return last.frozen;
     const frozen = yield* net.freezing(image, request.k);
-    this.frozen.set(name, { key, frozen });
+    this.frozen.set(name, { at, frozen });
     return frozen;
   }
 }

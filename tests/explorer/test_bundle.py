@@ -164,6 +164,21 @@ def test_a_request_is_cancelled_and_the_next_one_answered(page):
     assert page("looks") < 200  # a check of 320 units has thousands
 
 
+def test_the_last_two_images_stay_frozen(page):
+    """A unit of an image that was asked for shortly before is pulled, without a forward pass."""
+    page.run(
+        "var evaluated = 0, evaluate = adjoint.EquivalentNet.prototype.evaluate;"
+        "adjoint.EquivalentNet.prototype.evaluate = function* (...given) {"
+        "  evaluated++; return yield* evaluate.apply(this, given); }"
+    )
+    images = [f"image.map((x) => {n} * x)" for n in (2, 3, 2, 3, 4, 2)]
+    for scaled in images:
+        answer(
+            page, f"engine.unit({{network: 'small', image: {scaled}, layer: 'out', index: [0]}})"
+        )
+    assert page("evaluated") == 4  # 2, 3, 4, and 2 again
+
+
 def test_what_cannot_be_answered_is_rejected_with_the_reason(page):
     found = answer(page, "engine.unit({network: 'large', image, layer: 'out', index: [0]})")
     assert found.startswith("InputError: expected a network that was loaded (small, again)")

@@ -17,6 +17,7 @@ import { mode_of, unit_axes } from "./hypersurface.js";
 /** @typedef {import("./equivalent_net.js").FrozenNet} FrozenNet */
 
 const STRETCH = 20; // milliseconds between two stops
+const KEPT = 2; // frozen networks: at an image, and at another that it is compared with
 
 /** A request was cancelled. */
 class Cancelled extends Error {
@@ -64,14 +65,14 @@ export function serve(port) {
   }
 }
 
-/** The networks that were loaded, in either dtype, and the last image that each was frozen at. */
+/** The networks that were loaded, in either dtype, and the last images that each was frozen at. */
 class Library {
   constructor() {
     /** @type {Map<string, Uint8Array>} */
     this.files = new Map();
     /** @type {Map<string, EquivalentNet>} */
     this.networks = new Map();
-    /** @type {Map<string, {at: number, frozen: FrozenNet}>} */
+    /** The latest first. @type {Map<string, {at: number, frozen: FrozenNet}[]>} */
     this.frozen = new Map();
   }
 
@@ -93,14 +94,14 @@ class Library {
     return found;
   }
 
-  /** The network frozen at the request's image and k: the last one, if it is that. @param {any} request */
+  /** The network frozen at the request's image and k; as it was, if it is one of the last. @param {any} request */
   *freezing(request) {
     const net = this.network(request), name = `${request.network} ${net.dtype}`;
     const image = net.check_image(request.image);
-    const at = net.pattern_at(request.k ?? K), last = this.frozen.get(name);
-    if (last?.at === at && last.frozen.image.every((entry, i) => entry === image[i])) return last.frozen;
-    const frozen = yield* net.freezing(image, request.k);
-    this.frozen.set(name, { at, frozen });
+    const at = net.pattern_at(request.k ?? K), kept = this.frozen.get(name) ?? [];
+    const known = kept.find((one) => one.at === at && one.frozen.image.every((entry, i) => entry === image[i]));
+    const frozen = known?.frozen ?? (yield* net.freezing(image, request.k));
+    this.frozen.set(name, [{ at, frozen }, ...kept.filter((one) => one !== known)].slice(0, KEPT));
     return frozen;
   }
 }

@@ -86,14 +86,19 @@ def load(
 
 
 def name(
-    model: str, dataset: str, method: str = "hypersurface", *options: str | None, **named: str
+    model: str,
+    dataset: str,
+    method: str = "hypersurface",
+    mode: str | None = None,
+    dtype: str | None = None,
+    weights_rounded: str | None = None,
 ) -> str:
     """The name of a run's file, such as ``vgg7-cifar10-hypersurface-RM2.json``.
 
     The arguments are those of `load`; float32 and unrounded weights are not part of the name.
     """
-    given = [part for part in (*options, *named.values()) if part not in (None, "float32")]
-    return "-".join([model, dataset, method, *given]) + ".json"
+    parts = (model, dataset, method, mode, dtype, weights_rounded)
+    return "-".join(part for part in parts if part not in (None, "float32")) + ".json"
 
 
 def read(path: str | Path) -> Result:

@@ -22,12 +22,14 @@ from adjoint_lib.errors import (
 )
 
 if TYPE_CHECKING:
+    from adjoint_lib.core import primitives
     from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.core.hypersurface import MODES, Hypersurface
     from adjoint_lib.core.units import Units
     from adjoint_lib.experiments import data, models, results, training
     from adjoint_lib.frontend.equivalent import equivalent
     from adjoint_lib.frontend.loading import load_model
+    from adjoint_lib.frontend.rules.call import supports
     from adjoint_lib.verification.report import Report
     from adjoint_lib.verification.verify import verify
 
@@ -49,7 +51,9 @@ __all__ = [
     "equivalent",
     "load_model",
     "models",
+    "primitives",
     "results",
+    "supports",
     "training",
     "verify",
 ]
@@ -62,9 +66,13 @@ _HOMES = {
     "Units": "core.units",
     "equivalent": "frontend.equivalent",
     "load_model": "frontend.loading",
+    "supports": "frontend.rules.call",
     "verify": "verification.verify",
 }
-_NAMESPACES = ("data", "models", "results", "training")  # of `experiments`
+_NAMESPACES = {
+    **{name: f"experiments.{name}" for name in ("data", "models", "results", "training")},
+    "primitives": "core.primitives",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -72,7 +80,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _NAMESPACES:
-        found = importlib.import_module(f"{__name__}.experiments.{name}")
+        found = importlib.import_module(f"{__name__}.{_NAMESPACES[name]}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from adjoint_lib.experiments import models
 from adjoint_lib.frontend import layers
 from adjoint_lib.frontend.activations import PIECEWISE
+from adjoint_lib.frontend.rules.moving import AUGMENTATIONS
 
 L = keras.layers
 LARGEST = 220  # entries of one feature map: the whole Jacobian of a layer stays small
@@ -185,12 +186,12 @@ class Builder:
         )
 
     def depthwise(self, x, pick: Options):
-        if len(x.shape) != 4:
+        if len(x.shape) not in (3, 4):
             return None
         _, bias, activation = self.head(pick)
-        window, strides, dilation, padding = self.two_axes(x, pick)
+        window, strides, dilation, padding = self.equal_strides(x, pick)
         return self.kernel(
-            L.DepthwiseConv2D,
+            [L.DepthwiseConv1D, L.DepthwiseConv2D][len(x.shape) - 3],
             x,
             window,
             strides,
@@ -202,12 +203,12 @@ class Builder:
         )
 
     def separable(self, x, pick: Options):
-        if len(x.shape) != 4:
+        if len(x.shape) not in (3, 4):
             return None
         filters, bias, activation = self.head(pick)
-        window, strides, dilation, padding = self.two_axes(x, pick)
+        window, strides, dilation, padding = self.equal_strides(x, pick)
         return self.kernel(
-            L.SeparableConv2D,
+            [L.SeparableConv1D, L.SeparableConv2D][len(x.shape) - 3],
             x,
             filters,
             window,
@@ -234,6 +235,42 @@ class Builder:
         units, bias, activation = self.head(pick)
         return self.kernel(L.Dense, x, units, use_bias=bias, activation=activation)
 
+    def einsum_dense(self, x, pick: Options):
+        """A kernel over the last axis, with or without a bias."""
+        units, _, activation = self.head(pick)
+        bias = pick(["e", None])
+        self.kernels += 1
+        return self.apply(
+            L.EinsumDense, x, "...d,de->...e", units, bias_axes=bias, activation=activation
+        )
+
+    def at_each_time(self, x, pick: Options):
+        """A layer used once for each step of the first axis."""
+        rank = len(x.shape) - 2
+        if not 1 <= rank <= 3 or x.shape[1] > 5:
+            return None
+        units, bias, activation = self.head(pick)
+        options = {"use_bias": bias, "activation": activation, "name": self.name("step")}
+        if rank > 1 and pick([False, True]):
+            window = pick([2, 1, 3])
+            inner = [L.Conv1D, L.Conv2D][rank - 2](units, window, padding="same", **options)
+        elif pick([True, True, False]):
+            inner = L.Dense(units, **options)
+        else:
+            return self.apply(L.TimeDistributed, x, L.LeakyReLU(0.3, name=self.name("steprelu")))
+        return self.kernel(L.TimeDistributed, x, inner)
+
+    def own_layer(self, x, pick: Options):
+        """A layer of one's own, which the library traces."""
+        return self.kernel(Halfway, x, x.shape[-1])
+
+    def product(self, x, pick: Options):
+        """keras.ops.matmul with a constant."""
+        self.kernels += 1
+        units = pick([1, 2, 3])
+        kernel = np.random.default_rng(pick(range(60))).normal(size=(x.shape[-1], units))
+        return keras.ops.matmul(x, kernel)
+
     @staticmethod
     def head(pick: Options) -> tuple[int, bool, str | None]:
         return pick([1, 2, 3, 4]), pick([False, True]), pick([None, None, *ACTIVATIONS])
@@ -246,14 +283,15 @@ class Builder:
         return tuple(min(s, w + 1) for s, w in zip(strides, window, strict=True))
 
     @staticmethod
-    def two_axes(x, pick: Options):
+    def equal_strides(x, pick: Options):
         """Window, strides (equal, as TensorFlow wants them here), dilation, padding."""
-        window, stride = pick.each(2, [1, 2, 3]), pick([1, 2, 3])
-        dilation = pick.each(2, [1, 2, 3]) if stride == 1 else (1, 1)
+        rank = len(x.shape) - 2
+        window, stride = pick.each(rank, [1, 2, 3]), pick([1, 2, 3])
+        dilation = pick.each(rank, [1, 2, 3]) if stride == 1 else (1,) * rank
         padding = pick(["same", "valid"])
         if padding == "valid" and not fits(x, window, dilation):
             padding = "same"
-        return window, (stride, stride), dilation, padding
+        return window, (stride,) * rank, dilation, padding
 
     # -------------------------------------------------------------- activations and scalings
 
@@ -323,6 +361,106 @@ class Builder:
         )
         return operation()
 
+    def operation(self, x, pick: Options):
+        """An operation of keras.ops on one tensor and constants."""
+        ops, rank = keras.ops, len(x.shape)
+        axis, other = pick(range(1, rank)), pick(range(1, rank))
+        constant = pick([0.3, 0.0, -0.7])
+        several = constant * (1 + np.arange(x.shape[-1], dtype=float))
+        keep, n = pick([True, False]), x.shape[axis]
+        before = (slice(None),) * axis
+        margins = [(0, 0), *((pick([0, 1]), pick([1, 0])) for _ in range(rank - 1))]
+        shape = tuple(x.shape[1:])
+        operation: Callable = pick(
+            [
+                lambda: ops.relu(x),
+                lambda: ops.leaky_relu(x, 0.3),
+                lambda: ops.relu6(x),
+                lambda: ops.hard_tanh(x),
+                lambda: ops.hard_sigmoid(x),
+                lambda: ops.sparse_sigmoid(x),
+                lambda: ops.soft_shrink(x, 0.2),
+                lambda: keras.activations.relu(x, 0.1, 2.0, 0.25),
+                lambda: ops.maximum(x, constant),
+                lambda: ops.minimum(several, x),
+                lambda: ops.maximum(x, -x),
+                lambda: ops.abs(x),
+                lambda: ops.absolute(x),
+                lambda: ops.clip(x, -0.4, 0.8),
+                lambda: ops.mean(x, (axis, other), keepdims=keep),
+                lambda: ops.sum(x, (axis, other), keepdims=keep),
+                lambda: ops.max(x, axis, keepdims=keep),
+                lambda: ops.min(x, axis, keepdims=keep),
+                lambda: ops.concatenate([x, x], axis),
+                lambda: ops.stack([x, x], axis),
+                lambda: ops.reshape(x, (-1, *shape[1:], shape[0])),
+                lambda: ops.swapaxes(x, axis, other),
+                lambda: ops.moveaxis(x, axis, other),
+                lambda: ops.transpose(x, (0, *range(rank - 1, 0, -1))),
+                lambda: ops.pad(x, margins),
+                lambda: ops.pad(x, margins, mode="symmetric"),
+                lambda: x[(*before, slice(None, None, 2))],
+                lambda: x[(*before, slice(1, None))] if n > 1 else None,
+                lambda: x[(*before, slice(None, None, -1))],
+                lambda: x[(*before, n - 1)],
+                lambda: x[(*before, None)],
+                lambda: ops.split(x, [n // 2], axis)[1],
+                lambda: ops.subtract(*ops.split(x, 2, axis)) if n % 2 == 0 else None,
+                lambda: ops.unstack(x, n, axis)[0],
+                lambda: ops.flip(x, axis),
+                lambda: ops.roll(x, 1, axis),
+                lambda: ops.repeat(x, 2, axis),
+                lambda: ops.tile(x, [2 if a == axis else 1 for a in range(rank)]),
+                lambda: ops.take(x, [n - 1, 0, 0], axis),
+                lambda: ops.expand_dims(x, axis),
+                lambda: ops.squeeze(x[(*before, slice(0, 1))], axis),
+                lambda: ops.cast(x, x.dtype),
+            ]
+        )
+        y = operation()
+        return y if y is None or len(y.shape) in (2, 3, 4, 5) else None
+
+    def augment(self, x, pick: Options):
+        """Augmentation layers, which do nothing at inference."""
+        if len(x.shape) != 4 or x.shape[-1] != 3:
+            return None
+        if pick([False, False, True]):
+            return self.apply(L.RandomCrop, x, x.shape[1], x.shape[2])
+        kind = getattr(L, pick([name for name in AUGMENTATIONS if hasattr(L, name)]))
+        numbers = {"RandomPosterization": (4,), "RandomTranslation": (0.2, 0.2)}
+        plain = "RandomFlip RandomColorJitter RandomErasing RandomGaussianBlur RandomGrayscale "
+        plain += "RandomInvert RandomPerspective RandomShear RandomElasticTransform AugMix CutMix "
+        plain += "MixUp RandAugment Equalization"
+        given = () if kind.__name__ in plain.split() else numbers.get(kind.__name__, (0.2,))
+        return self.apply(kind, x, *given)
+
+    def resize(self, x, pick: Options):
+        """Other heights and widths; bilinear where its weights are exact in float32."""
+        if len(x.shape) == 2:
+            return self.apply(L.RepeatVector, x, pick([2, 1, 3]))
+        if len(x.shape) == 5:
+            return self.apply(L.UpSampling3D, x, pick.each(3, [1, 2, 3]))
+        if len(x.shape) != 4:
+            return None
+        height, width = x.shape[1:3]
+        kind = pick(["nearest", "bilinear", "crop", "aspect"])
+        if kind == "crop":
+            return self.apply(
+                L.CenterCrop, x, pick(range(1, height + 1)), pick(range(1, width + 1))
+            )
+        if kind == "bilinear":
+            factors = pick.each(2, [2, 1, 4])
+            return self.apply(L.Resizing, x, height * factors[0], width * factors[1])
+        options = {pick(["crop_to_aspect_ratio", "pad_to_aspect_ratio"]): True}
+        return self.apply(
+            L.Resizing,
+            x,
+            pick(range(1, 9)),
+            pick(range(1, 9)),
+            interpolation="nearest",
+            **(options if kind == "aspect" else {}),
+        )
+
     def idle(self, x, pick: Options):
         """Layers that do nothing at inference."""
         rank = len(x.shape) - 2
@@ -337,11 +475,12 @@ class Builder:
 
     def pool(self, x, pick: Options):
         rank = len(x.shape) - 2
-        if rank not in (1, 2):
-            return None
+        if rank not in (1, 2) and not (rank == 3 and x.dtype == "float32"):
+            return None  # TensorFlow pools volumes on a CPU in float32 only
         largest = pick([True, False])
-        kinds = [L.MaxPooling1D, L.MaxPooling2D]
-        kinds = kinds if largest else [L.AveragePooling1D, L.AveragePooling2D]
+        kinds = [L.MaxPooling1D, L.MaxPooling2D, L.MaxPooling3D]
+        averages = [L.AveragePooling1D, L.AveragePooling2D, L.AveragePooling3D]
+        kinds = kinds if largest else averages
         window, strides = pick.each(rank, [2, 1, 3]), pick.each(rank, [2, 1, 3])
         padding = pick(["same", "valid"])
         if padding == "valid" and not fits(x, window, (1,) * rank):
@@ -482,6 +621,12 @@ class Builder:
             x = L.BatchNormalization(name=self.name("batchnormalization"))(x)
         return layer(x)
 
+    def last(self, x):
+        """A nested model that ends in a sigmoid."""
+        inputs = keras.Input(x.shape[1:], dtype=x.dtype, name="head_image")
+        out = self.kernel(L.Dense, inputs, 2, activation="sigmoid")
+        return keras.Model(inputs, out, name=self.name("head"))(x)
+
     def output(self, x, pick: Options):
         self.outputs.append(x)
         return None
@@ -518,6 +663,21 @@ class Builder:
         return y
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class Halfway(keras.layers.Layer):
+    """Half of relu(dense(x)), and x: a layer of one's own, made of others and of keras.ops."""
+
+    def __init__(self, units: int, **options):
+        super().__init__(**options)
+        self.dense = L.Dense(units, name="inside")
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x, training=None):
+        return 0.5 * keras.ops.relu(self.dense(x)) + x
+
+
 def size(x) -> int:
     return math.prod(x.shape[1:])
 
@@ -550,14 +710,26 @@ KINDS: dict[str, Callable] = {
     "shared": Builder.shared,
     "output": Builder.output,
     "idle": Builder.idle,
+    "operation": Builder.operation,
+    "product": Builder.product,
+    "einsum_dense": Builder.einsum_dense,
+    "at_each_time": Builder.at_each_time,
+    "own_layer": Builder.own_layer,
+    "augment": Builder.augment,
+    "resize": Builder.resize,
 }
 OFTEN = "conv conv block block block block transposed depthwise separable dense".split()
 OFTEN += "activation activation batch_norm batch_norm merge merge pool up_sample nested".split()
+OFTEN += "operation operation operation".split()
 ENDINGS: dict[str, Callable] = {
     "plain": lambda builder, x: x,
     "dense softmax": lambda builder, x: builder.kernel(L.Dense, x, 3, activation="softmax"),
     "softmax": lambda builder, x: builder.apply(L.Softmax, x),
     "activation softmax": lambda builder, x: builder.apply(L.Activation, x, "softmax"),
+    "softmax along the first axis": lambda builder, x: L.Softmax(axis=1)(x),
+    "dense sigmoid": lambda builder, x: builder.kernel(L.Dense, x, 2, activation="sigmoid"),
+    "tanh of keras.ops": lambda builder, x: keras.ops.tanh(x),
+    "sigmoid in a last model": lambda builder, x: builder.last(x),
 }
 
 _steps = st.builds(

@@ -6,7 +6,10 @@ updates Keras looks here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -46,26 +49,76 @@ def calls(model: keras.Model) -> Iterator[Node]:
         yield from (node for node in by_depth[depth] if not node.is_input)
 
 
-def made_by(tensor: keras.KerasTensor) -> keras.Operation:
-    """The operation that a symbolic tensor comes from."""
-    return tensor._keras_history.operation
+def trace(function: Callable[..., Any], inputs: Sequence[Any]) -> keras.Model:
+    """What a function makes of symbolic tensors, as a functional model.
+
+    Its operations are named by their kind, so that each trace gives the same names.
+    """
+    with _variables_first():
+        model = keras.Model(list(inputs), function(*inputs))
+    for operation in model.operations:
+        if is_keras_operator(operation):
+            operation.name = re.sub(r"_\d+$", "", operation.name)
+    return model
 
 
-def count_of_calls(operation: keras.Operation) -> int:
-    """How many times an operation is called, in whatever models."""
-    return len(operation._inbound_nodes)
+@contextlib.contextmanager
+def _variables_first() -> Iterator[None]:
+    """Lets `variable * symbolic tensor` be what `symbolic tensor * variable` is, while it lasts."""
+
+    def deferring(method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda v, x: NotImplemented if isinstance(x, keras.KerasTensor) else method(v, x)
+
+    kind = keras.Variable
+    names = [f"__{n}__" for n in ("add", "sub", "mul", "truediv", "matmul")]
+    changed = {n: deferring(getattr(kind, n)) for n in names if n not in vars(kind)}
+    for name, method in changed.items():
+        setattr(kind, name, method)
+    try:
+        yield
+    finally:
+        for name in changed:
+            delattr(kind, name)
+
+
+def call_of(layer: keras.Layer) -> Callable[..., Any]:
+    """What a layer or model of one's own computes at inference, as a function to be traced."""
+    inference = (
+        {"training": False} if "training" in inspect.signature(layer.call).parameters else {}
+    )
+    return lambda *args, **kwargs: layer.call(*args, **{**kwargs, **inference})
+
+
+def leaves(model: keras.Model) -> Iterator[keras.Layer]:
+    """Every layer within a model, however deep, without models and inputs."""
+    for layer in model._flatten_layers(include_self=False):
+        if not isinstance(layer, (keras.Model, keras.layers.InputLayer)):
+            yield layer
+
+
+def is_kerass_own(operation: keras.Operation) -> bool:
+    """Whether its class is one of Keras's layers or operations."""
+    module = type(operation).__module__
+    return module.startswith("keras.") and not module.startswith("keras.src.applications")
 
 
 def is_keras_operator(operation: keras.Operation) -> bool:
     """Whether it is an operation of keras.ops, as Python's operators on tensors make them."""
-    return type(operation).__module__.startswith("keras.src.ops")
+    return type(operation).__module__.startswith(("keras.src.ops", "keras.src.activations"))
 
 
 def arguments(node: Node, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of a call, with these inputs in place of its symbolic tensors."""
-    return node.arguments.fill_in(
-        {id(t): x for t, x in zip(node.input_tensors, inputs, strict=True)}
-    )
+    """(args, kwargs) of a call at inference, with these inputs for its symbolic tensors."""
+    places = {id(t): x for t, x in zip(node.input_tensors, inputs, strict=True)}
+    args, kwargs = node.arguments.fill_in(places)
+    return args, {**kwargs, "training": False} if kwargs.get("training") else kwargs
+
+
+def asks_for_training(node: Node) -> bool:
+    """Whether a call says training=True; augmentation layers do so by default."""
+    if not node.arguments.kwargs.get("training"):
+        return False
+    return inspect.signature(node.operation.call).parameters["training"].default is not True
 
 
 def without_activation(layer: keras.layers.Layer) -> keras.layers.Layer:

@@ -98,10 +98,15 @@ def switched_relu(leak: float, ceiling: float, threshold: float, below: float) -
     return activation, (ceiling, threshold)
 
 
-def hard_tanh() -> Lowered:
-    """h clipped to [-1, 1]; constants: -1 and 1."""
+def absolute() -> Lowered:
+    """|h|."""
+    return Activation(tf.abs, np.array([-1.0, 1.0])), ()
+
+
+def hard_tanh(low: float = -1.0, high: float = 1.0) -> Lowered:
+    """h clipped to [low, high], by default [-1, 1]; constants: these two."""
     pieces = _clipping((1.0, 0.0), (0.0, 1.0))
-    return Activation(tf.clip_by_value, np.array([0.0, 1.0, 0.0]), *pieces), (-1.0, 1.0)
+    return Activation(tf.clip_by_value, np.array([0.0, 1.0, 0.0]), *pieces), (low, high)
 
 
 def ramp_to_one(slope: float) -> Lowered:

@@ -23,11 +23,12 @@ import tensorflow as tf
 
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import unit_roundoff
-from adjoint_lib.core.graph import IMAGE
+from adjoint_lib.core.graph import IMAGE, Shape
 from adjoint_lib.core.primitives import AlongAxis, is_float_array, map_pattern
 from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.frontend._keras_graph import Node, arguments, functional, without_activation
+from adjoint_lib.frontend._keras_graph import Node, arguments, without_activation
 from adjoint_lib.frontend.lowering import Walk
+from adjoint_lib.frontend.refusals import readable
 from adjoint_lib.frontend.rules.call import before_activation
 
 THEIRS = 64  # roundings that folding saves
@@ -54,8 +55,9 @@ def compare(
     worst: dict[str, float] = {}
     read: set[int] = set()  # layers that have read anything but zeros
     overflows, compared = "", False
+    found = readable(model, model.name)
     for image in net.check_images(images).numpy():
-        theirs = _Execution(model, image[None])
+        theirs = _Execution(model, found, image[None])
         if theirs.overflows:
             overflows = theirs.overflows
         else:
@@ -79,12 +81,12 @@ def compare(
 class _Execution(Walk[tf.Tensor]):
     """The model run on one image, with what each layer gives kept by name in `found`."""
 
-    def __init__(self, model: keras.Model, image: np.ndarray):
+    def __init__(self, model: keras.Model, graph: keras.Model, image: np.ndarray):
         super().__init__()
         self.found: dict[str, tf.Tensor] = {}
         self.overflows = ""
-        x = tf.constant(image, model.inputs[0].dtype)
-        ours = self.run(functional(model), [x], "")
+        x = tf.constant(image, graph.inputs[0].dtype)
+        ours = self.run(graph, [x], "", [True] * len(graph.outputs))
         for a, b in zip(ours, tf.nest.flatten(model(x, training=False)), strict=True):
             if not self.overflows and not np.allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max()):
                 raise AdjointError(
@@ -92,10 +94,25 @@ class _Execution(Walk[tf.Tensor]):
                     " Expected a model that computes its graph."
                 )
 
-    def apply(self, node: Node, name: str, inputs: list[tf.Tensor]) -> tf.Tensor:
+    def shape_of(self, value: tf.Tensor) -> Shape:
+        return tuple(value.shape[1:])
+
+    def run(self, model: keras.Model, inputs: list[Any], *args: Any) -> list[tf.Tensor]:
+        pairs = zip(inputs, model.inputs, strict=True)
+        return super().run(model, [tf.cast(x, t.dtype) for x, t in pairs], *args)
+
+    def leave(self, node: Node, name: str, inputs: list[Any], found: list[Any]) -> list[Any]:
+        """What the layer gives when it is called: it was traced, and may do something else."""
+        args, kwargs = arguments(node, inputs)
+        given = tf.nest.flatten(node.operation(*args, **kwargs))
+        return given if len(given) > 1 else [self._keep(name, given[0])]
+
+    def apply(self, node: Node, name: str, inputs: list[Any], last: bool = False) -> tf.Tensor:
         layer = node.operation
         args, kwargs = arguments(node, inputs)
-        if hasattr(layer, "use_bias") and hasattr(layer, "activation"):
+        if hasattr(layer, "activation") and (
+            hasattr(layer, "use_bias") or hasattr(layer, "bias_axes")
+        ):
             before = without_activation(layer).call(tf.cast(args[0], layer.compute_dtype))
             self._keep(before_activation(name), before)
             out = before if layer.activation is None else layer.activation(before)
@@ -120,18 +137,23 @@ def _compare_one(
     values: dict[int, Any] = {}
     scales: dict[int, Any] = {}
     counts: dict[int, int] = {}
-    u = _roundoff(net)
+    rough: dict[int, bool] = {}  # what tf.image.resize may have rounded to float32
     for number, finished in net.plan(frozenset(range(len(net.nodes)))):
         node = net.nodes[number]
         if node.primitive is None:
             x = image if number == IMAGE else node.bias.values[None]
             size = np.abs(image) if number == IMAGE else node.bias.size[None]
             ours, A, n = tf.cast(x, net.dtype), tf.cast(size, net.dtype), 1
+            rough[number] = False
         else:
             inputs = [values[i] for i in node.inputs]
             ours = node.operation.value(*inputs)
             A = _scale(net, number, inputs, [scales[i] for i in node.inputs])
             n = max(counts[i] for i in node.inputs) + node.operation.roundings
+            rough[number] = isinstance(node.primitive, AlongAxis) or any(
+                rough[i] for i in node.inputs
+            )
+        u = unit_roundoff("float32" if rough[number] else net.dtype)
         held = [theirs.get(name) for name in node.holds]
         for name, given in zip(node.holds, held, strict=True):
             if given is None or given.shape != ours.shape:
@@ -146,7 +168,7 @@ def _compare_one(
                 raise _difference(net, name, error)
         if held:
             ours = tf.cast(held[-1], net.dtype)
-            A, n = tf.abs(ours), 0
+            A, n, rough[number] = tf.abs(ours), 0, False
         values[number], scales[number], counts[number] = ours, A, n
         read.update(x.number for x in net.layers if x.number == number and np.any(values[x.reads]))
         for old in finished:
@@ -159,12 +181,6 @@ def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]
         lambda p: tf.abs(p) if is_float_array(p) else p, net.nodes[number].operation.freeze(*inputs)
     )
     return net.absolute_nodes[number].operation.push(pattern, *scales)
-
-
-def _roundoff(net: EquivalentNet) -> float:
-    """u of what the model computes in: tf.image.resize interpolates in float32 always."""
-    interpolates = any(isinstance(n.primitive, AlongAxis) for n in net.nodes)
-    return unit_roundoff("float32" if interpolates else net.dtype)
 
 
 def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, net: EquivalentNet) -> float:

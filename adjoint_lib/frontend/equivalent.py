@@ -15,8 +15,9 @@ def equivalent(model: keras.Model) -> EquivalentNet:
     """The equivalent network of a built Keras model of piecewise-linear layers.
 
     Batch normalisation, multipliers and rescalings are folded into kernels where the wiring allows
-    it; a final softmax is dropped with a warning. The result is compared with the model, layer by
-    layer, on images at five scales before it is returned.
+    it; a final softmax, sigmoid or the like is dropped with a warning. Layers and models of one's
+    own are read by tracing their call. The result is compared with the model, layer by layer, on
+    images at five scales before it is returned.
 
     Raises:
         UnsupportedLayer: the model holds a layer that is not piecewise linear, or not known.

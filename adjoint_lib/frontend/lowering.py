@@ -1,27 +1,30 @@
 """Lowering: a Keras model, any wiring, written as a graph of primitives over the image and x_b.
 
-`lower(model)` walks a built functional or Sequential model and the models nested in it. Nothing is
-computed; a layer that is not supported raises `UnsupportedLayer` (see `refusals`).
+`lower(model)` walks a built model, the models nested in it, and, by tracing, the calls of layers
+and models of one's own. A layer that is not supported raises `UnsupportedLayer` (see `refusals`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import keras
 
-from adjoint_lib.core.graph import IMAGE, Graph
+from adjoint_lib.core.graph import IMAGE, Graph, Shape
 from adjoint_lib.errors import InputError
-from adjoint_lib.frontend._keras_graph import Node, calls, count_of_calls, functional, made_by
+from adjoint_lib.frontend._keras_graph import Node, arguments, calls
 from adjoint_lib.frontend.refusals import (
+    check_activation,
     check_call,
     check_inputs,
-    check_readable,
-    check_softmax,
-    is_softmax,
+    ending_of,
+    expansion_of,
+    has_rule,
+    readable,
     rule_for,
+    traced,
 )
 from adjoint_lib.frontend.rules.call import Call, Ref
 
@@ -29,77 +32,107 @@ Value = TypeVar("Value")
 
 
 def lower(model: keras.Model, dtype: str) -> Graph:
-    """The model, which computes in `dtype`, as a graph over the image and x_b, before folding."""
-    for operation, name in _operations(functional(model), "", dtype):
-        rule_for(operation, name)
-    dropped = _final_softmaxes(functional(model))
-    writer = _Writer(dropped)
-    (given,) = model.inputs
+    """The model, which computes in `dtype`, as a graph over the image and x_b, before folding.
+
+    An activation that ends the model and is not piecewise linear is dropped, with a warning.
+    """
+    found = readable(model, model.name)
+    writer = _Writer(dtype)
+    (given,) = found.inputs
     rounds = given.dtype if dtype == "float64" != given.dtype else None
     image = writer.graph.image(tuple(given.shape[1:]), rounds)
     assert image == IMAGE
-    writer.graph.outputs = writer.run(functional(model), [image], prefix="")
+    writer.graph.outputs = writer.run(found, [image], "", [True] * len(found.outputs))
+    for name, activation in writer.dropped:
+        order = ", which have the same order" if activation in MONOTONE else ""
+        warnings.warn(
+            f"the final {activation} of '{name}' is dropped: the equivalent network gives the "
+            f"values before it{order}.",
+            stacklevel=3,  # the caller of al.equivalent
+        )
     return writer.graph
 
 
-def _operations(
-    model: keras.Model, prefix: str, dtype: str
-) -> Iterator[tuple[keras.Operation, str]]:
-    """Every operation, with its name, of a model and of the models nested in it."""
-    for node in calls(model):
-        operation, name = node.operation, prefix + node.operation.name
-        if isinstance(operation, keras.Model):
-            check_readable(operation, name)
-            check_inputs(
-                operation, name, ("float64",) if dtype == "float64" else (dtype, "float64")
-            )
-            yield from _operations(functional(operation), f"{name}/", dtype)
-        else:
-            yield operation, name
-
-
-def _final_softmaxes(model: keras.Model) -> set[keras.Operation]:
-    """Layers that end the network with a softmax which nothing else reads; warns of each."""
-    read = {id(t) for node in calls(model) for t in node.input_tensors}
-    found = set()
-    for tensor in model.outputs:
-        operation = made_by(tensor)
-        if is_softmax(operation) and id(tensor) not in read and count_of_calls(operation) == 1:
-            found.add(operation)
-            warnings.warn(
-                f"the final softmax of '{operation.name}' is dropped: the equivalent network gives "
-                "the values before it, which have the same order.",
-                stacklevel=4,  # the caller of al.equivalent
-            )
-    return found
+MONOTONE = (
+    "softmax",
+    "log_softmax",
+    "sigmoid",
+    "tanh",
+    "softplus",
+    "softsign",
+    "log_sigmoid",
+    "elu",
+)
 
 
 class Walk(Generic[Value]):
-    """Goes through the calls of a functional model, and of the models nested in it."""
+    """Goes through the calls of a model, of the models nested in it, and of traced layers."""
 
     def __init__(self) -> None:
         self.uses: dict[str, int] = {}
         self.names: set[str] = set()
 
-    def apply(self, node: Node, name: str, inputs: list[Value]) -> Value:
-        """What one call of a layer makes of these inputs."""
+    def apply(self, node: Node, name: str, inputs: list[Value], last: bool) -> Value:
+        """What one call of a layer makes of these inputs.
+
+        Args:
+            last: it is an output of the model, and nothing else reads it.
+        """
         raise NotImplementedError
 
-    def run(self, model: keras.Model, inputs: list[Value], prefix: str) -> list[Value]:
-        """One use of `model` on these inputs; returns its outputs."""
+    def shape_of(self, value: Value) -> Shape:
+        """The shape of one row of a value."""
+        raise NotImplementedError
+
+    def enter(self, model: keras.Model, name: str) -> None:
+        """A nested model is about to be run."""
+
+    def leave(self, node: Node, name: str, inputs: list[Value], found: list[Value]) -> list[Value]:
+        """What a traced layer gives, after its operations have been run."""
+        return found
+
+    def run(
+        self, model: keras.Model, inputs: list[Value], prefix: str, last: Sequence[bool]
+    ) -> list[Value]:
+        """One use of a functional model on these inputs; returns its outputs.
+
+        Args:
+            last: which of its outputs nothing else reads.
+        """
         where = {id(t): n for t, n in zip(model.inputs, inputs, strict=True)}
+        read = {id(t) for node in calls(model) for t in node.input_tensors}
+        ends = {id(t) for t, end in zip(model.outputs, last, strict=True) if end} - read
         for node in calls(model):
             found = [where[id(t)] for t in node.input_tensors]
-            for tensor, value in zip(node.outputs, self._visit(node, found, prefix), strict=True):
-                where[id(tensor)] = value
+            ending = [id(t) in ends for t in node.outputs]
+            values = self._visit(node, found, prefix, ending)
+            where.update((id(t), v) for t, v in zip(node.outputs, values, strict=True))
         return [where[id(t)] for t in model.outputs]
 
-    def _visit(self, node: Node, inputs: list[Value], prefix: str) -> list[Value]:
+    def _visit(
+        self, node: Node, inputs: list[Value], prefix: str, last: Sequence[bool]
+    ) -> list[Value]:
         name = self._unique(prefix + node.operation.name)
         check_call(node, name)
         if isinstance(node.operation, keras.Model):
-            return self.run(functional(node.operation), inputs, f"{name}/")
-        return [self.apply(node, name, inputs)]
+            self.enter(node.operation, name)
+            inner = readable(node.operation, name, [self.shape_of(x) for x in inputs])
+            return self.run(inner, inputs, f"{name}/", last)
+        if not ending_of(node.operation) and rule_for(node.operation, name) is None:
+            inner = self._inside(node, name, inputs)
+            return self.leave(node, name, inputs, self.run(inner, inputs, f"{name}/", last))
+        return [self.apply(node, name, inputs, last[0])]
+
+    def _inside(self, node: Node, name: str, inputs: list[Value]) -> keras.Model:
+        """The operations that a layer calls, as a model of the tensors that it reads."""
+        layer, expand = node.operation, expansion_of(node.operation)
+
+        def function(*tensors: Any) -> Any:
+            args, kwargs = arguments(node, list(tensors))
+            return expand(*args, **kwargs)
+
+        dtype = getattr(layer, "compute_dtype", node.input_tensors[0].dtype)
+        return traced(function, [self.shape_of(x) for x in inputs], dtype, name, layer)
 
     def _unique(self, name: str) -> str:
         """A layer used again is named 'name#2', 'name#3', ...: each use has its own bias slice."""
@@ -117,19 +150,49 @@ class Walk(Generic[Value]):
 class _Writer(Walk[int]):
     """Writes each call into a graph."""
 
-    def __init__(self, dropped: set[keras.Operation]):
+    def __init__(self, dtype: str):
         super().__init__()
         self.graph = Graph()
-        self.dropped = dropped  # layers whose softmax is left out
+        self.dtype = dtype
+        self.dropped: list[tuple[str, str]] = []  # (layer, its final activation)
+        self.holds = True  # whether the outputs of layers are noted; not inside a function
 
-    def apply(self, node: Node, name: str, inputs: list[int]) -> int:
+    def shape_of(self, value: int) -> Shape:
+        return self.graph.nodes[value].shape
+
+    def enter(self, model: keras.Model, name: str) -> None:
+        check_inputs(
+            model, name, ("float64",) if self.dtype == "float64" else ("float32", "float64")
+        )
+
+    def leave(self, node: Node, name: str, inputs: list[int], found: list[int]) -> list[int]:
+        inside = any(layer.startswith(f"{name}/") for layer, _ in self.dropped)
+        if len(found) == 1 and not inside:
+            self.graph.hold(found[0], name)
+        return found
+
+    def apply(self, node: Node, name: str, inputs: list[int], last: bool) -> int:
         """Write one call; returns the node of its output."""
-        operation = node.operation
-        drops = operation in self.dropped
-        if not drops:
-            check_softmax(operation, name)
+        operation, ending = node.operation, ending_of(node.operation)
+        drops = last and bool(ending)
+        if drops:
+            self.dropped.append((name, ending))
+            if not has_rule(operation):
+                return inputs[0]
+        elif ending:
+            check_activation(operation, ending, name)
+        rule = rule_for(operation, name)
+        assert rule is not None  # or it would have been traced
         places = {id(t): Ref(i) for i, t in enumerate(node.input_tensors)}
         given = (*node.arguments.args, *node.arguments.kwargs.values())
         args = tuple(places.get(id(a), a) for a in given)
-        out = rule_for(operation, name)(Call(self.graph, operation, name, inputs, args, drops))
-        return out if drops else self.graph.hold(out, name)
+        out = rule(Call(self.graph, node, name, inputs, args, drops, self._write))
+        return out if drops or not self.holds else self.graph.hold(out, name)
+
+    def _write(self, function: Callable[..., Any], h: int, name: str) -> int:
+        """A function of a symbolic tensor, traced and written on this node."""
+        inner = traced(function, [self.shape_of(h)], self.dtype, name, function)
+        self.holds = False
+        (out,) = self.run(inner, [h], f"{name}/", [False])
+        self.holds = True
+        return out

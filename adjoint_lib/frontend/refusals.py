@@ -6,24 +6,34 @@ to be exact is refused, before anything is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 
-from adjoint_lib.errors import InputError, UnsupportedLayer
+from adjoint_lib.core.graph import Shape
+from adjoint_lib.errors import AdjointError, InputError, UnsupportedLayer
 from adjoint_lib.frontend._keras_graph import (
     Node,
+    asks_for_training,
+    call_of,
     computes_its_graph,
+    functional,
     is_graph,
     is_keras_operator,
+    is_kerass_own,
+    leaves,
     replaced_methods,
+    trace,
 )
 from adjoint_lib.frontend.activations import PIECEWISE
 from adjoint_lib.frontend.rules.activating import activation_name
-from adjoint_lib.frontend.rules.call import OPERATORS, RULES, Rule
+from adjoint_lib.frontend.rules.call import EXPANSIONS, OPERATORS, RULES, Rule
 
 SMOOTH = "it is not piecewise linear, so no hypersurface reconstructs its units exactly"
-UNREAD = "what a function of its own computes cannot be read; name one of Keras's instead"
+UNREAD = "what a function of its own computes cannot be read"
 STATISTIC = "it divides by a statistic of its own input, which is not piecewise linear"
 PRODUCT = "it multiplies activations by each other, which is not piecewise linear"
 REASONS = {
@@ -31,12 +41,32 @@ REASONS = {
     **dict.fromkeys(("UnitNormalization", "RMSNormalization"), STATISTIC),
     **dict.fromkeys(("MultiHeadAttention", "GroupedQueryAttention"), PRODUCT),
     **dict.fromkeys(("Attention", "AdditiveAttention", "Multiply", "Dot"), PRODUCT),
-    "ELU": SMOOTH,
 }
+ENDINGS = (  # activations as layers or operations of their own: final, they are dropped
+    *(
+        "ELU",
+        "Softmax",
+        "LogSoftmax",
+        "Sigmoid",
+        "LogSigmoid",
+        "Tanh",
+        "Softplus",
+        "Softsign",
+        "Exp",
+    ),
+    *("Elu", "Celu", "Selu", "Gelu", "Silu", "HardSilu", "Mish", "SparsePlus", "Squareplus"),
+    *("TanhShrink", "Sparsemax"),
+)
+WITHIN = (
+    "Remedy: cut the model after this layer, keras.Model(model.input, "
+    "model.get_layer('{}').output): a final activation is dropped, the units before it are kept. "
+    "Or train with a piecewise-linear one in its place: {}."
+)
 REMEDY = (
-    "Remedy: cut the model before it (keras.Model(model.input, layer.input)), or train with a "
-    "piecewise-linear layer in its place (ReLU, LeakyReLU, PReLU, ReLU6, hard_tanh, hard_sigmoid; "
-    "BatchNormalization for other normalisations)."
+    "Remedy: cut the model before it, keras.Model(model.input, model.get_layer('{}').input), which "
+    "keeps every unit up to there, or train with a piecewise-linear layer in its place "
+    "(BatchNormalization for other normalisations). A layer of your own that is piecewise linear "
+    "can be written in keras.ops, or under al.supports."
 )
 
 
@@ -49,26 +79,63 @@ def check_model(model: keras.Model) -> None:
             f"model '{model.name}' is not built, so its layers have no weights yet. Build it "
             "first: begin with keras.Input(shape), or call model.build((None, *shape))."
         )
-    check_readable(model, model.name)
-    if len(model.inputs) != 1:
-        raise InputError(f"model '{model.name}' has {len(model.inputs)} inputs; expected one.")
-    shape = tuple(model.inputs[0].shape[1:])
+    found = readable(model, model.name)
+    if len(found.inputs) != 1:
+        raise InputError(f"model '{model.name}' has {len(found.inputs)} inputs; expected one.")
+    shape = tuple(found.inputs[0].shape[1:])
     if None in shape:
         raise InputError(
             f"model '{model.name}' takes inputs of shape {shape}; expected a fixed size. Call it "
             "on keras.Input((height, width, channels)) and use that model."
         )
-    check_inputs(model, model.name, ("float32", "float64"))
+    check_inputs(found, model.name, ("float32", "float64"))
 
 
-def check_readable(model: keras.Model, name: str) -> None:
-    """Refuse a model that computes by Python code of its own instead of its graph."""
+def readable(model: keras.Model, name: str, shapes: Sequence[Shape] | None = None) -> keras.Model:
+    """The model as a functional one; a subclass with a call of its own is traced.
+
+    Args:
+        shapes: of the inputs it is called with; by default those it was built with.
+    """
     check_methods(model, name)
-    if not is_graph(model) or not computes_its_graph(model):
+    if is_graph(model) and computes_its_graph(model):
+        return functional(model)
+    if type(model).__call__ is not keras.Layer.__call__:
         raise UnsupportedLayer(
-            f"model '{name}' ({type(model).__name__}) is a subclass of keras.Model with a call of "
-            "its own, which cannot be read as a graph. Expected a Sequential or functional model."
+            f"model '{name}' ({type(model).__name__}) has a __call__ of its own, which cannot be "
+            "read. Expected one that computes by its method call."
         )
+    if shapes is None and is_graph(model):
+        shapes = [tuple(t.shape[1:]) for t in functional(model).inputs]
+    if shapes is None:
+        built = (model.get_build_config() or {}).get("input_shape")
+        if built is None or not all(isinstance(n, int) for n in built[1:]):
+            raise InputError(
+                f"model '{name}' ({type(model).__name__}) is not built on one input of a fixed "
+                "size, so its call cannot be read. Call it once on an image, model(images[:1])."
+            )
+        shapes = [tuple(built[1:])]
+    dtype = functional(model).inputs[0].dtype if is_graph(model) else model.compute_dtype
+    return traced(call_of(model), shapes, dtype, name, model)
+
+
+def traced(
+    function: Callable[..., Any], shapes: Sequence[Shape], dtype: str, name: str, what: object
+) -> keras.Model:
+    """What a call computes of inputs of these shapes, as a functional model of operations."""
+    try:
+        return trace(function, [keras.Input(shape, dtype=dtype) for shape in shapes])
+    except AdjointError:
+        raise
+    except Exception as error:
+        kind = getattr(
+            type(what) if isinstance(what, keras.Layer) else what, "__name__", "function"
+        )
+        raise UnsupportedLayer(
+            f"layer '{name}' ({kind}): {UNREAD}, because it is not made of Keras layers and "
+            f"keras.ops alone ({type(error).__name__}). Write it in these, or say what it computes "
+            "under al.supports."
+        ) from error
 
 
 def precision_of(model: keras.Model) -> str:
@@ -110,22 +177,44 @@ def check_inputs(model: keras.Model, name: str, allowed: tuple[str, ...]) -> Non
             )
 
 
-def rule_for(operation: keras.Operation, name: str) -> Rule:
-    """The function that writes this layer down, or the error that says why there is none."""
+def rule_for(operation: keras.Operation, name: str) -> Rule | None:
+    """The function that writes this layer down; None if its call is to be traced.
+
+    Raises:
+        UnsupportedLayer: there is neither.
+    """
     kind = type(operation)
     check_methods(operation, name)
     if kind in RULES:
         check_data_format(operation, name)
-        check_activation(operation, name)
         return RULES[kind]
     if kind.__name__ in OPERATORS and is_keras_operator(operation):
+        check_data_format(operation, name)
         return OPERATORS[kind.__name__]
+    if _key(operation) in EXPANSIONS or not is_kerass_own(operation):
+        return None
     reason = REASONS.get(kind.__name__, "its exact equivalent is not known")
     supported = ", ".join(sorted(known.__name__ for known in RULES))
     raise UnsupportedLayer(
-        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY} Supported: "
-        f"{supported}."
+        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY.format(name)} "
+        f"Supported: {supported}."
     )
+
+
+def has_rule(operation: keras.Operation) -> bool:
+    """Whether it is written by a rule of its own."""
+    return type(operation) in RULES
+
+
+def expansion_of(operation: keras.Operation) -> Callable[..., Any]:
+    """What an operation that has no rule computes, in other layers and operations."""
+    if _key(operation) in EXPANSIONS:
+        return functools.partial(EXPANSIONS[_key(operation)], operation)
+    return call_of(operation)
+
+
+def _key(operation: keras.Operation) -> type | str:
+    return type(operation).__name__ if is_keras_operator(operation) else type(operation)
 
 
 def check_methods(operation: keras.Operation, name: str) -> None:
@@ -138,9 +227,9 @@ def check_methods(operation: keras.Operation, name: str) -> None:
         )
 
 
-def check_data_format(layer: keras.layers.Layer, name: str) -> None:
+def check_data_format(layer: keras.Operation, name: str) -> None:
     """Refuse channels first, which TensorFlow itself does not compute on a CPU."""
-    found = getattr(layer, "data_format", "channels_last")
+    found = getattr(layer, "data_format", None) or keras.config.image_data_format()
     if found != "channels_last":
         raise UnsupportedLayer(
             f"layer '{name}' ({type(layer).__name__}) has data_format='{found}'; expected "
@@ -148,14 +237,27 @@ def check_data_format(layer: keras.layers.Layer, name: str) -> None:
         )
 
 
-def check_activation(layer: keras.layers.Layer, name: str) -> None:
-    """Refuse a layer whose own activation is not piecewise linear; for softmax see below."""
-    found = activation_name(getattr(layer, "activation", None))
-    if found not in {*PIECEWISE, "linear", "softmax"}:
-        reason = SMOOTH if hasattr(keras.activations, found) else UNREAD
+def ending_of(operation: keras.Operation) -> str:
+    """The activation that an operation applies at its end, if it is not known as piecewise linear.
+
+    Where that ends the network, it is dropped.
+    """
+    kind = type(operation)
+    if kind.__name__ in ENDINGS and is_kerass_own(operation):
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    if kind not in RULES or not hasattr(operation, "activation"):
+        return ""
+    name = activation_name(operation.activation)
+    return "" if name in {*PIECEWISE, "linear"} else name
+
+
+def check_activation(operation: keras.Operation, activation: str, name: str) -> None:
+    """Refuse an activation of Keras's that is not piecewise linear, inside the network."""
+    if hasattr(keras.activations, activation) or not hasattr(operation, "activation"):
+        remedy = WITHIN.format(name, ", ".join(sorted(PIECEWISE)))
         raise UnsupportedLayer(
-            f"layer '{name}' ({type(layer).__name__}) has the activation '{found}': {reason}. "
-            f"{REMEDY} Supported activations: {', '.join(sorted(PIECEWISE))}."
+            f"layer '{name}' ({type(operation).__name__}) has the activation '{activation}' inside "
+            f"the network: {SMOOTH}. {remedy}"
         )
 
 
@@ -166,34 +268,8 @@ def check_call(node: Node, name: str) -> None:
             f"layer '{name}' is called with a mask, which multiplies activations by each other. "
             "Call it without."
         )
-    if node.arguments.kwargs.get("training"):
+    if asks_for_training(node):
         raise UnsupportedLayer(
             f"layer '{name}' is called with training=True inside the model, so its output depends "
             "on the batch. Call it without, so that inference uses its stored statistics."
         )
-
-
-def check_softmax(operation: keras.Operation, name: str) -> None:
-    """Refuse a softmax that does not end the network."""
-    if is_softmax(operation):
-        raise UnsupportedLayer(
-            f"layer '{name}' ({type(operation).__name__}) applies a softmax inside the network: "
-            f"{SMOOTH}. Only a softmax that ends the network is dropped. {REMEDY}"
-        )
-
-
-def is_softmax(operation: keras.Operation) -> bool:
-    """Whether the layer ends in a softmax."""
-    if type(operation) is keras.layers.Softmax:
-        return True
-    found = getattr(operation, "activation", None)
-    return type(operation) in RULES and activation_name(found) == "softmax"
-
-
-def leaves(model: keras.Model) -> Iterator[keras.layers.Layer]:
-    """The layers of a model and of the models nested in it, without their inputs."""
-    for layer in model.layers:
-        if isinstance(layer, keras.Model):
-            yield from leaves(layer)
-        elif not isinstance(layer, keras.layers.InputLayer):
-            yield layer

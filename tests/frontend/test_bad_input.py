@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import adjoint_lib as al
 from reference import image_of, small_net
@@ -73,24 +74,22 @@ def model_with(*layers, shape=(8, 8, 2)):
     return keras.Sequential([keras.Input(shape), *layers])
 
 
-class Doubled(keras.layers.Conv2D):
-    def call(self, inputs):
-        return 2 * super().call(inputs)
-
-
-class OwnCall(keras.Model):
-    def __init__(self):
-        super().__init__()
-        self.dense = L.Dense(2)
+class Raw(keras.Model):
+    """Computed by TensorFlow itself, which cannot be traced."""
 
     def call(self, x):
-        return self.dense(x)
+        return tf.reverse(x, [1])
 
 
 def own_call():
-    model = OwnCall()
+    model = Raw(name="raw")
     model(np.zeros((1, 3), np.float32))
     return model
+
+
+class RawLayer(keras.layers.Layer):
+    def call(self, x):
+        return tf.reverse(x, [1])
 
 
 def multiply():
@@ -119,34 +118,73 @@ def training_mode():
     return keras.Model(x, L.BatchNormalization(name="bn")(x, training=True))
 
 
+def inside(*layers):
+    """A model in which the layers are followed by another."""
+    return model_with(*layers, L.ReLU())
+
+
 UNSUPPORTED = {
     "tanh": (
-        lambda: model_with(L.Conv2D(2, 3, activation="tanh", name="c")),
-        "'c'.*'tanh'.*piecewise",
+        lambda: inside(L.Conv2D(2, 3, activation="tanh", name="c")),
+        r"'c'.*'tanh' inside.*piecewise.*after this layer.*get_layer\('c'\).output",
     ),
     "sigmoid": (
-        lambda: model_with(L.Activation("sigmoid", name="s")),
+        lambda: inside(L.Activation("sigmoid", name="s")),
         "'s'.*'sigmoid'.*hard_sigmoid",
     ),
-    "GELU": (lambda: model_with(L.Dense(2, activation="gelu", name="d")), "'d'.*'gelu'"),
-    "ELU": (lambda: model_with(L.ELU(name="e")), r"'e' \(ELU\).*not piecewise linear.*Remedy"),
-    "own function": (
-        lambda: model_with(L.Activation(lambda t: t * t, name="own")),
-        "not one of keras.activations",
+    "GELU": (lambda: inside(L.Dense(2, activation="gelu", name="d")), "'d'.*'gelu'"),
+    "ELU": (lambda: inside(L.ELU(name="e")), r"'e' \(ELU\).*not piecewise linear.*Remedy"),
+    "a sigmoid of keras.ops": (
+        lambda: inside(L.Lambda(keras.ops.sigmoid, name="gate")),
+        "'gate/sigmoid'.*not piecewise linear",
     ),
-    "softmax inside": (two_softmaxes, "'inside'.*softmax inside the network"),
+    "own function": (
+        lambda: inside(L.Activation(lambda t: t * t, name="own")),
+        "'own/activation/multiply' multiplies or divides activations",
+    ),
+    "softmax inside": (two_softmaxes, "'inside'.*'softmax' inside the network"),
     "attention": (attention, "'mha'.*multiplies activations"),
-    "LayerNorm": (lambda: model_with(L.LayerNormalization(name="n")), "'n'.*statistic of its own"),
+    "LayerNorm": (
+        lambda: model_with(L.LayerNormalization(name="n")),
+        r"'n'.*statistic of its own.*before it.*get_layer\('n'\).input",
+    ),
     "multiply": (multiply, "'gate'.*multiplies activations"),
     "product of tensors": (product, "multiplies or divides activations"),
-    "a subclass of a known layer": (
-        lambda: model_with(Doubled(2, 3, name="own")),
-        r"'own' \(Doubled\)",
+    "own call": (own_call, r"'raw' \(Raw\).*Keras layers and keras.ops alone.*al.supports"),
+    "own layer": (
+        lambda: model_with(RawLayer(name="raw")),
+        r"'raw' \(RawLayer\).*keras.ops alone.*al.supports",
     ),
-    "own call": (own_call, "call of its own"),
     "recurrent": (lambda: model_with(L.LSTM(2, name="r"), shape=(8, 2)), r"'r' \(LSTM\)"),
     "batch statistics": (training_mode, "training=True"),
-    "lambda": (lambda: model_with(L.Lambda(lambda t: t, name="any")), r"'any' \(Lambda\)"),
+    "a batch turned around": (
+        lambda: model_with(L.Lambda(lambda t: keras.ops.flip(t, 0), name="turned")),
+        "'turned/flip' mixes the images",
+    ),
+    "a mean over the batch": (
+        lambda: model_with(L.Lambda(lambda t: t - keras.ops.mean(t, 0), name="centred")),
+        "'centred/mean' goes over the images of a batch",
+    ),
+    "padding by ones": (
+        lambda: model_with(
+            L.Lambda(lambda t: keras.ops.pad(t, [(0, 0)] * 3 + [(1, 1)], constant_values=1.0))
+        ),
+        "pads by 1.0; expected zeros",
+    ),
+    "clipped on one side": (
+        lambda: model_with(L.Lambda(lambda t: keras.ops.clip(t, 0, np.inf))),
+        "two finite numbers.*keras.ops.maximum",
+    ),
+    "a diagonal": (
+        lambda: model_with(
+            L.Lambda(lambda t: keras.ops.einsum("biic,cd->bid", t, np.ones((2, 2))))
+        ),
+        "no letter twice",
+    ),
+    "resized with bars of grey": (
+        lambda: model_with(L.Resizing(4, 9, pad_to_aspect_ratio=True, fill_value=0.5)),
+        "fill_value=0.5; expected 0",
+    ),
 }
 
 
@@ -159,7 +197,7 @@ def test_an_unsupported_layer_is_named_with_reason_and_remedy(name):
 
 
 def test_a_refusal_comes_before_any_computing(monkeypatch):
-    model = model_with(L.Conv2D(2, 3), L.Activation("tanh"))
+    model = model_with(L.Conv2D(2, 3), L.Activation("tanh"), L.ReLU())
     monkeypatch.setattr("tensorflow.nn.convolution", None)
     with pytest.raises(al.UnsupportedLayer):
         al.equivalent(model)

@@ -1,5 +1,7 @@
 """The equivalent topology: x_b, folding, wiring and tables, against the original Keras model."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -217,6 +219,120 @@ def test_operators_on_tensors():
     check_identity(net, images)
 
 
+W = np.random.default_rng(3).normal(size=(8, 8, 8))
+ops = keras.ops
+
+
+class Block(keras.layers.Layer):
+    """A layer of one's own with a variable, other layers and keras.ops."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.conv = L.Conv2D(2, 3, padding="same", activation=ops.relu, name="conv")
+        self.norm = L.BatchNormalization(name="norm")
+
+    def build(self, shape):
+        self.conv.build(shape)
+        self.norm.build(shape)
+        self.gain = self.add_weight(name="gain", shape=(2,), initializer="ones")
+
+    def call(self, x, training=None):
+        h = self.norm(self.conv(x), training=training)
+        return ops.maximum(self.gain * h, 0.1) + ops.mean(x, axis=-1, keepdims=True)
+
+
+class Twice(L.Conv2D):
+    """A layer of Keras's with a call of one's own."""
+
+    def call(self, x):
+        return 2 * super().call(x)
+
+
+OPERATIONS = {  # on (8, 7, 2)
+    "conv": lambda x: ops.conv(x, W[:2, :3, :2, None] * W[0, 0, :4], 2, "same"),
+    "depthwise_conv": lambda x: ops.depthwise_conv(x, W[:2, :3, :2, None] * W[0, 0, :2]),
+    "max_pool": lambda x: ops.max_pool(x, 2, 1),
+    "average_pool": lambda x: ops.average_pool(x, (2, 3), padding="same"),
+    "matmul": lambda x: x @ W[0, :2, :3],
+    "matmul from the left": lambda x: ops.matmul(W[0, :4, :7], x),
+    "matmul, a kernel for each row": lambda x: ops.matmul(x, W[:, :2, :3]),
+    "matmul from the left, a kernel for each row": lambda x: ops.matmul(W[:, :4, :7], x),
+    "matmul with a vector": lambda x: ops.matmul(x, W[0, 0, :2]),
+    "einsum over two axes": lambda x: ops.einsum("bijc,jco->bio", x, W[:7, :2, :3]),
+    "einsum, constant first": lambda x: ops.einsum("oc,bijc->bjoi", W[0, :4, :2], x),
+    "einsum without a sum": lambda x: ops.einsum("bijc,ci->bcij", x, W[0, :2, :8]),
+    "einsum with dots": lambda x: ops.einsum("b...c,co->b...o", x, W[0, :2, :3]),
+    "einsum in groups": lambda x: ops.einsum("bijc,ico->bjoi", x, W[:8, :2, :3]),
+    "einsum, an axis of each summed alone": lambda x: ops.einsum("bijc,k->bic", x, W[0, 0, :3]),
+    "ravel": lambda x: ops.reshape(x, (-1, 112)),
+    "squeeze": lambda x: ops.squeeze(x[:, :1], 1),
+    "amax": lambda x: ops.amax(x, (1, -1)),
+    "amin": lambda x: ops.amin(x, 2, keepdims=True),
+    "abs": lambda x: abs(x),
+    "true_divide": lambda x: ops.true_divide(x, W[0, 0, :2]),
+    "a constant of one image": lambda x: x - W[None, :8, :7, :2],
+    "reflected": lambda x: ops.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), mode="reflect"),
+    "slices": lambda x: x[:, 1:6:2, ..., None, 1],
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_of_keras_ops(name):
+    _, net, images = build_and_compare(
+        lambda x: L.Dense(2)(L.Flatten()(OPERATIONS[name](L.Conv2D(2, 3, padding="same")(x))))
+    )
+    check_identity(net, images)
+
+
+class Whole(keras.Model):
+    """A subclass of keras.Model, with nested models and layers of one's own in it."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.stem = keras.Sequential([L.Conv2D(2, 3, padding="same"), L.ReLU()], name="stem")
+        self.blocks = [Block(name=f"block{n}") for n in range(2)]
+        self.head = L.Dense(3, activation="sigmoid", name="head")
+
+    def call(self, x, training=None):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = x + block(x, training=training)
+        left, right = ops.split(x, 2, axis=-1)
+        return self.head(ops.concatenate([left - right, ops.mean(x, (1, 2), True) + left], -1))
+
+
+def test_a_subclassed_model_is_read_by_tracing_its_call():
+    with float64():
+        model = Whole(name="whole")
+        model(np.zeros((1, 8, 7, 2)))
+    al.models.randomise(model, 3)
+    with pytest.warns(UserWarning, match="final sigmoid of 'head' is dropped"):
+        net = al.equivalent(model)
+    names = [layer.name for layer in net.layers]
+    assert names[0].startswith("stem/") and names[1:] == ["block0/conv", "block1/conv", "head"]
+    images = np.random.default_rng(0).normal(size=(2, 8, 7, 2))
+    np.testing.assert_allclose(tf.sigmoid(net(images)), model(images), atol=1e-13)
+    check_identity(net, images)
+    with pytest.warns(UserWarning, match="sigmoid"):
+        assert al.equivalent(model).digest == net.digest  # names do not depend on earlier traces
+
+
+def test_a_subclassed_model_that_was_never_called():
+    with pytest.raises(al.InputError, match=r"'whole' \(Whole\) is not built.*Call it once"):
+        al.equivalent(Whole(name="whole"))
+
+
+def test_volumes_are_pooled():
+    """TensorFlow pools volumes on a CPU in float32 only."""
+    for kind in (L.MaxPooling3D, L.AveragePooling3D):
+        for options in ({"padding": "same", "strides": (1, 2, 3)}, {}):
+            x = keras.Input((5, 6, 7, 2))
+            h = kind((2, 3, 2), **options)(L.Conv3D(3, 2)(x))
+            net = al.equivalent(keras.Model(x, L.Dense(2)(L.Flatten()(h))))
+            image = np.random.default_rng(1).normal(size=(5, 6, 7, 2)).astype(np.float32)
+            assert al.verify(net, image, layers="all", progress=False).passed
+
+
 SINGLE_LAYERS = {
     "valid": L.Conv2D(3, (2, 3)),
     "strides": L.Conv2D(3, 3, strides=(2, 2), padding="same"),
@@ -243,6 +359,19 @@ SINGLE_LAYERS = {
     "rescaling": L.Rescaling(1 / 255, offset=-0.5),
     "normalization": L.Normalization(mean=[0.2, 0.3], variance=[2.0, 3.0]),
     "dropout": L.SpatialDropout2D(0.4),
+    "relu of its own": lambda: L.Activation(lambda x: ops.leaky_relu(x, 0.3)),
+    "lambda": lambda: L.Lambda(lambda x: ops.abs(x) - 1),
+    "a layer of one's own": Block,
+    "a call of one's own": Twice(2, 3),
+    "flip": L.RandomFlip(),
+    "rotation": L.RandomRotation(0.2),
+    "centre": L.CenterCrop(5, 4),
+    "nearest, smaller": L.Resizing(3, 5, interpolation="nearest"),
+    "einsum": L.EinsumDense("abcd,bde->aec", (3, 7), bias_axes="e", activation="relu"),
+    "steps": lambda: L.TimeDistributed(L.Conv1D(3, 2, activation="relu")),
+    "steps of a model": lambda: L.TimeDistributed(
+        keras.Sequential([keras.Input((7, 2)), L.Dense(3, activation="relu"), L.Flatten()])
+    ),
     "minimum": None,
 }
 
@@ -253,6 +382,8 @@ def test_one_layer_between_a_convolution_and_a_dense_layer(name):
         template = SINGLE_LAYERS[name]
         if template is None:
             layer = lambda x: L.Minimum()([x, L.ReLU()(x)])  # noqa: E731
+        elif not isinstance(template, L.Layer):
+            layer = template()
         else:
             config = template.get_config()
             config.pop("dtype")
@@ -277,11 +408,24 @@ def test_a_network_without_biases():
     assert al.verify(net, images, layers="all").passed
 
 
-def test_bilinear_upsampling_to_the_precision_of_tensorflow():
+INTERPOLATIONS = {
+    "by factors": lambda: L.UpSampling2D((2, 3), interpolation="bilinear"),
+    "to a size": lambda: L.Resizing(5, 9),
+    "bicubic": lambda: L.Resizing(11, 9, interpolation="bicubic"),
+    "antialiased": lambda: L.Resizing(5, 4, interpolation="lanczos3", antialias=True),
+    "cropped to the aspect": lambda: L.Resizing(4, 9, crop_to_aspect_ratio=True),
+    "padded to the aspect": lambda: L.Resizing(9, 4, pad_to_aspect_ratio=True),
+    "a centre larger than the image": lambda: L.CenterCrop(10, 5),
+    "keras.ops": lambda: lambda x: keras.ops.image.resize(x, (3, 9)),
+}
+
+
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_interpolation_to_the_precision_of_tensorflow(name):
     """tf.image.resize computes in float32 even in a float64 model; ours is exact."""
     with float64():
         x = keras.Input((8, 7, 2))
-        h = L.UpSampling2D((2, 3), interpolation="bilinear")(L.Conv2D(2, 3, padding="same")(x))
+        h = INTERPOLATIONS[name]()(L.Conv2D(2, 3, padding="same")(x))
         model = keras.Model(x, L.Dense(2)(L.Flatten()(h)))
     net = al.equivalent(model)
     images = np.random.default_rng(1).normal(size=(3, 8, 7, 2))
@@ -394,19 +538,68 @@ def test_the_value_reading_is_homogeneous():
         np.testing.assert_array_equal(eighth[name], one[name] / 8)  # a power of two: exactly
 
 
-def test_a_final_softmax_is_dropped_with_a_message():
-    for end in (
-        lambda h: L.Dense(3, activation="softmax", name="probabilities")(h),
-        lambda h: L.Softmax(name="probabilities")(L.Dense(3)(h)),
-        lambda h: L.Activation("softmax", name="probabilities")(L.Dense(3)(h)),
-    ):
-        with float64():
-            x = keras.Input((4, 4, 2))
-            model = keras.Model(x, end(L.Flatten()(L.Conv2D(2, 3)(x))))
-        with pytest.warns(UserWarning, match="softmax of 'probabilities' is dropped"):
-            net = al.equivalent(model)
-        images = np.random.default_rng(0).normal(size=(2, 4, 4, 2))
-        np.testing.assert_allclose(tf.nn.softmax(net(images)), model(images), atol=1e-14)
+def nested(h):
+    x = keras.Input(h.shape[1:])
+    return keras.Sequential([x, L.Dense(3, activation="sigmoid", name="end")], name="head")(h)
+
+
+def twice_nested(h):
+    x = keras.Input(h.shape[1:])
+    return keras.Model(x, nested(x), name="outer")(h)
+
+
+FINAL = {
+    "softmax of 'end'": (lambda h: L.Dense(3, activation="softmax", name="end")(h), tf.nn.softmax),
+    "softmax of 'own'": (lambda h: L.Softmax(name="own")(L.Dense(3)(h)), tf.nn.softmax),
+    "sigmoid of 'own'": (lambda h: L.Activation("sigmoid", name="own")(L.Dense(1)(h)), tf.sigmoid),
+    "tanh of 'end'": (lambda h: L.Dense(3, activation="tanh", name="end")(h), tf.tanh),
+    "gelu of 'end'": (
+        lambda h: L.Dense(3, activation="gelu", name="end")(h),
+        lambda c: tf.nn.gelu(c, approximate=False),
+    ),
+    "elu of 'own'": (lambda h: L.ELU(name="own")(L.Dense(3)(h)), tf.nn.elu),
+    "sigmoid of 'sigmoid": (lambda h: ops.sigmoid(L.Dense(3)(h)), tf.sigmoid),
+    "sigmoid of 'head/end'": (nested, tf.sigmoid),
+    "sigmoid of 'outer/head/end'": (twice_nested, tf.sigmoid),
+    "softmax of 'map'": (
+        lambda h: L.Softmax(axis=1, name="map")(L.Reshape((4, 2))(L.Dense(8)(h))),
+        lambda c: tf.nn.softmax(c, axis=1),
+    ),
+    "<lambda> (not one of keras.activations) of 'end'": (
+        lambda h: L.Dense(3, activation=lambda c: c * c, name="end")(h),
+        tf.square,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_a_final_activation_is_dropped_with_a_message(name):
+    end, activation = FINAL[name]
+    with float64():
+        x = keras.Input((4, 4, 2))
+        model = keras.Model(x, end(L.Flatten()(L.Conv2D(2, 3)(x))))
+    with pytest.warns(UserWarning, match=re.escape(f"final {name}")):
+        net = al.equivalent(model)
+    images = np.random.default_rng(0).normal(size=(2, 4, 4, 2))
+    np.testing.assert_allclose(activation(net(images)), model(images), atol=1e-13)
+    check_identity(net, images)
+
+
+def test_an_activation_that_is_read_again_is_not_final():
+    def outputs(x):
+        p = L.Dense(2, activation="sigmoid", name="p")(x)
+        return [p, L.Dense(3)(p)]
+
+    x = keras.Input((4,))
+    with pytest.raises(al.UnsupportedLayer, match=r"'p'.*'sigmoid' inside the network"):
+        al.equivalent(keras.Model(x, outputs(x)))
+
+
+def test_a_nested_model_used_inside_and_last_is_refused():
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh")], name="inner")
+    x = keras.Input((4,))
+    with pytest.raises(al.UnsupportedLayer, match=r"'inner/dense.*'tanh' inside the network"):
+        al.equivalent(keras.Model(x, inner(inner(x))))
 
 
 def test_astype_computes_in_the_other_precision():

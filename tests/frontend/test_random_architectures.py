@@ -20,7 +20,8 @@ Covered for every use of every layer with a kernel, all units:
 
 The constants of activations in x_b (the 6 of ReLU6) are not variables of the model; they are
 covered by the identity. Not drawn: dilated transposed convolutions, which Keras itself cannot run
-on a CPU; bilinear upsampling by factors other than 2 and 4, which are not exact in float32; and
+on a CPU, nor, in float64, pooling of volumes; interpolation but bilinear by factors of 2 and 4,
+which is not exact in float32; and
 3-D convolutions with padding "same" and strides far above the window, whose gradient TensorFlow
 gets wrong and which the library refuses.
 
@@ -53,22 +54,29 @@ from adjoint_lib.core import windows
 from adjoint_lib.core.equivalent_net import K
 from adjoint_lib.core.error_bounds import absolute, rounding_scale
 from adjoint_lib.frontend import layers
-from adjoint_lib.frontend.rules.call import RULES
-from architectures import KINDS, Builder, Options, Plan, build, plans
+from adjoint_lib.frontend.rules.call import OPERATORS, RULES
+from adjoint_lib.frontend.rules.moving import AUGMENTATIONS
+from architectures import KINDS, Builder, Halfway, Options, Plan, build, plans
 
 L = keras.layers
 EXAMPLES = int(os.environ.get("ADJOINT_EXAMPLES", "300"))
+DROPPED = ("softmax", "sigmoid", "tanh")
 CLOSE = 1e-10  # of the largest entry of a layer
 EXACT = 1e-12  # of the rounding scale A
 FLOOR = 1e-14  # of A, or of |J|: what is left of a value that cancels altogether
 KERNELS = (
-    *(L.Conv1D, L.Conv2D, L.Conv3D, L.DepthwiseConv2D, L.SeparableConv2D, L.Dense),
+    *(L.Conv1D, L.Conv2D, L.Conv3D, L.Dense, L.EinsumDense),
+    *(L.DepthwiseConv1D, L.DepthwiseConv2D, L.SeparableConv1D, L.SeparableConv2D),
     *(L.Conv1DTranspose, L.Conv2DTranspose, L.Conv3DTranspose),
 )
 SCALINGS = (
     *(L.BatchNormalization, L.Rescaling, L.Normalization, layers.Multiplier, layers.Bias),
     *(L.Activation, L.Identity, L.ActivityRegularization),
 )
+
+SEPARABLE = (L.SeparableConv1D, L.SeparableConv2D)
+ARITHMETIC = ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Negative")
+OUTER = (L.TimeDistributed, Halfway)  # with a kernel inside
 
 examples_since_clearing = itertools.count(1)
 
@@ -119,19 +127,34 @@ def test_random_architecture_against_the_model(plan, dtype, kind, scale, subclas
 
 
 class Subclass(keras.Model):
-    """A functional model with a class of its own, and Keras's call."""
+    """A functional model with a class and a call of its own, which the library traces."""
+
+    def call(self, inputs, training=None, mask=None):
+        return super().call(inputs, training=training, mask=mask)
 
 
 def test_every_supported_layer_is_drawn():
     """Each kind of step, on inputs of one to four axes, with every first few options."""
-    drawn, rng = set(), np.random.default_rng(0)
-    for shape in ((6,), (8, 2), (4, 4, 2), (3, 3, 3, 2)):
+    drawn, operations, rng = set(), set(), np.random.default_rng(0)
+    for shape in ((6,), (8, 2), (4, 4, 3), (3, 3, 3, 2)):
         builder, x = Builder(), keras.Input(shape, dtype="float32")
         for kind, _ in itertools.product(KINDS, range(20)):
-            KINDS[kind](builder, x, Options(rng.integers(0, 60, 20)))
+            y = KINDS[kind](builder, x, Options(rng.integers(0, 60, 20)))
+            operations |= {type(y._keras_history.operation).__name__} if y is not None else set()
+        for number in range(42):
+            y = builder.operation(x, Options([0, 0, 0, 0, *[0] * 2 * len(shape), number]))
+            operations |= {type(y._keras_history.operation).__name__} if y is not None else set()
+        for number in range(8):
+            y = builder.operator(x, Options([0, 0, number]))
+            operations |= {type(y._keras_history.operation).__name__}
+        for number in range(len(AUGMENTATIONS)):
+            builder.augment(x, Options([0, number]))
         drawn |= {type(layer) for layer, _ in builder.reusable}
         drawn |= {getattr(L, name.capitalize(), None) for name in builder.used}
-    assert set(RULES) - drawn <= {L.Softmax}  # that one ends a model
+    assert set(RULES) <= drawn
+    elsewhere = {"Conv", "DepthwiseConv", "MaxPool", "AveragePool", "Resize", "ConvertToTensor"}
+    elsewhere |= {"Einsum", "Ravel", "Amax", "Amin", "Abs", "TrueDivide", "Squeeze"}
+    assert set(OPERATORS) - operations <= elsewhere  # tests/frontend/test_equivalent.py has them
 
 
 @contextlib.contextmanager
@@ -198,12 +221,13 @@ def check(plan: Plan) -> None:
 
 
 def equivalent(model: keras.Model, ending: str) -> al.EquivalentNet:
-    """The equivalent network; a final softmax, and nothing else, is warned of."""
+    """The equivalent network; a final softmax or the like, and nothing else, is warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         net = al.equivalent(model)
-    ours = [w for w in caught if "softmax" in str(w.message) and "is dropped" in str(w.message)]
-    assert len(ours) == ("softmax" in ending)
+    ours = [str(w.message) for w in caught if "is dropped" in str(w.message)]
+    assert len(ours) == (ending != "plain")
+    assert all(any(f" {name} of " in message for name in DROPPED) for message in ours)
     return net
 
 
@@ -228,7 +252,7 @@ def check_outputs(model, net, image: np.ndarray, reference: Reference) -> None:
         # TensorFlow interpolates in float32; the reference does not
         limit = 1e-5 if reference.rounds else CLOSE
         assert np.abs(shown[0] - expected.value[0]).max() <= limit * scale
-        found = tf.nn.softmax(found) if expected.softmax else found
+        found = found if expected.ending is None else expected.ending(found)
         assert np.abs(found[0] - expected.value[0]).max() <= CLOSE * scale
 
 
@@ -348,7 +372,7 @@ class Use:
 @dataclass
 class Output:
     value: tf.Tensor
-    softmax: bool
+    ending: Callable | None
 
 
 @dataclass
@@ -358,7 +382,7 @@ class Made:
     inputs: list[tf.Tensor]
     out: tf.Tensor
     affine: Callable | None
-    softmax: bool
+    ending: Callable | None
 
 
 class Reference:
@@ -376,8 +400,8 @@ class Reference:
         with tf.GradientTape(persistent=True) as self.tape:
             self.tape.watch([self.images, *self.zeros.values()])
             outputs = tf.nest.flatten(self.run(model, self.images, ""))
-        softmaxed = {id(call.out) for call in self.calls if call.softmax}
-        self.outputs = [Output(o, id(o) in softmaxed) for o in outputs]
+        endings = {id(call.out): call.ending for call in self.calls}
+        self.outputs = [Output(o, endings.get(id(o))) for o in outputs]
         self.find_factors(outputs)
 
     def jacobian(self, use: Use, floor: float) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -418,20 +442,28 @@ class Reference:
             return self.run(operation, args[0], f"{name}/")
         inputs = [a for a in tf.nest.flatten([args, kwargs]) if isinstance(a, tf.Tensor)]
         out = self.compute(operation, name, args, kwargs)
-        softmax = (
-            isinstance(operation, L.Softmax)
-            or getattr(operation, "activation", None) is keras.activations.softmax
-        )
-        self.calls.append(Made(inputs, out, affine(operation, args, kwargs), softmax))
+        self.calls.append(Made(inputs, out, affine(operation, args, kwargs), ending(operation)))
         return out
 
     def compute(self, operation, name: str, args, kwargs):
         if isinstance(operation, KERNELS):
             return self.kernel_layer(operation, name, *args)
-        if isinstance(operation, L.UpSampling2D) and operation.interpolation == "bilinear":
+        if getattr(operation, "interpolation", "") == "bilinear":
             self.rounds = True
             return interpolate(operation, *args)
+        if isinstance(operation, L.TimeDistributed):
+            (x,) = args
+            steps = [self.call(operation.layer, f"{name}/", x[:, t]) for t in range(x.shape[1])]
+            return tf.stack(steps, 1)
+        if isinstance(operation, Halfway):
+            (x,) = args
+            return 0.5 * tf.nn.relu(self.call(operation.dense, f"{name}/", x)) + x
+        if kwargs.get("training"):  # as augmentation layers have it by default
+            kwargs = {**kwargs, "training": False}
         out = operation(*args, **kwargs)
+        if type(operation).__name__ == "Matmul":
+            x, kernel = args
+            self.uses.append(Use(name, x, out, lambda x: tf.tensordot(x, kernel, 1), out))
         if isinstance(operation, L.BatchNormalization) and operation.center:
             out += self.per_copy(operation.beta, out, operation.axis)
         elif isinstance(operation, layers.Bias):
@@ -445,7 +477,7 @@ class Reference:
         def tap(before: tf.Tensor) -> tf.Tensor:
             nonlocal y
             y = before
-            own = self.per_copy(layer.bias, y, -1) if layer.use_bias else 0.0
+            own = 0.0 if bias_of(layer) is None else self.per_copy(layer.bias, y, -1)
             return activation(y + own)
 
         layer.activation = tap
@@ -455,7 +487,7 @@ class Reference:
             layer.activation = activation
         c = without_bias(layer, x)  # y less its bias would have lost digits
         linear = activation is keras.activations.linear
-        if not isinstance(layer, L.SeparableConv2D):
+        if not isinstance(layer, SEPARABLE):
             alone = functools.partial(without_bias, layer)
             self.uses.append(Use(name, x, c, alone, out if linear else None))
             return out
@@ -518,7 +550,7 @@ def channel_scale(reader: Made, tensor: tf.Tensor) -> np.ndarray | None:
 def affine(operation, args, kwargs) -> Callable | None:
     """The operation as a function of its only tensor, if it scales and shifts entries."""
     name = type(operation).__name__
-    arithmetic = not isinstance(operation, L.Layer) and name != "Maximum"
+    arithmetic = not isinstance(operation, L.Layer) and name in ARITHMETIC
     if isinstance(operation, L.Activation):
         arithmetic = operation.activation is keras.activations.linear
     elif isinstance(operation, SCALINGS) or "Dropout" in name or "Noise" in name:
@@ -536,7 +568,7 @@ def affine(operation, args, kwargs) -> Callable | None:
 
 def without_bias(layer, x: tf.Tensor) -> tf.Tensor:
     """A layer's kernel alone: no bias, no activation."""
-    if isinstance(layer, L.Dense):  # which adds its bias whatever `use_bias` says
+    if isinstance(layer, (L.Dense, L.EinsumDense)):  # which adds its bias whatever `use_bias` says
         return keras.ops.matmul(x, layer.kernel)
     activation, use_bias = layer.activation, layer.use_bias
     layer.activation, layer.use_bias = keras.activations.linear, False
@@ -548,6 +580,8 @@ def without_bias(layer, x: tf.Tensor) -> tf.Tensor:
 
 def depthwise_part(layer) -> Callable:
     def apply(x):
+        if isinstance(layer, L.SeparableConv1D):
+            return in_a_plane(layer, x)
         return keras.ops.depthwise_conv(
             x,
             layer.depthwise_kernel,
@@ -560,8 +594,26 @@ def depthwise_part(layer) -> Callable:
     return apply
 
 
+def in_a_plane(layer, x: tf.Tensor) -> tf.Tensor:
+    """The depthwise part of a separable convolution of sequences, as images one pixel high."""
+    kernel, stride = layer.depthwise_kernel.value[None], layer.strides[0]
+    rate = (1, layer.dilation_rate[0])
+    return tf.nn.depthwise_conv2d(
+        x[:, None], kernel, (1, stride, stride, 1), layer.padding.upper(), dilations=rate
+    )[:, 0]
+
+
 def pointwise_part(layer) -> Callable:
-    return lambda x: keras.ops.matmul(x, layer.pointwise_kernel[0, 0])
+    kernel = layer.pointwise_kernel
+    return lambda x: keras.ops.matmul(x, tf.reshape(kernel, kernel.shape[-2:]))
+
+
+def ending(operation) -> Callable | None:
+    """What a final operation does to the values that the equivalent network gives."""
+    if type(operation).__name__ in ("Softmax", "Tanh"):
+        return operation
+    activation = getattr(operation, "activation", None)
+    return activation if getattr(activation, "__name__", "") in DROPPED else None
 
 
 def interpolate(layer, x: tf.Tensor) -> tf.Tensor:
@@ -577,7 +629,7 @@ def bias_of(layer) -> keras.Variable | None:
     """The variable that this layer adds."""
     if isinstance(layer, L.BatchNormalization):
         return layer.beta if layer.center else None
-    if isinstance(layer, KERNELS) and not layer.use_bias:
+    if isinstance(layer, KERNELS) and not getattr(layer, "use_bias", True):
         return None
     return layer.bias if isinstance(layer, (*KERNELS, layers.Bias)) else None
 
@@ -587,6 +639,8 @@ def leaves(model: keras.Model) -> list:
     found = []
     for operation in functional(model).operations:
         found += leaves(operation) if isinstance(operation, keras.Model) else [operation]
+        if isinstance(operation, OUTER):
+            found.append(getattr(operation, "layer", None) or operation.dense)
     return list({id(o): o for o in found}.values())
 
 
@@ -611,10 +665,10 @@ def most_units(model: keras.Model) -> int:
     """The largest number of entries that any layer with a kernel gives."""
     sizes = [1]
     for layer in leaves(model):
-        if isinstance(layer, KERNELS):
+        if isinstance(layer, (*KERNELS, *OUTER)) or type(layer).__name__ == "Matmul":
             for node in layer._inbound_nodes:
                 sizes.append(math.prod(node.outputs[0].shape[1:]))
-                if isinstance(layer, L.SeparableConv2D):
+                if isinstance(layer, SEPARABLE):
                     multiplier = layer.depthwise_kernel.shape[-1] * layer.depthwise_kernel.shape[-2]
                     sizes.append(math.prod(node.outputs[0].shape[1:-1]) * multiplier)
     return max(sizes)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import adjoint_lib as al
 from reference import image_of, small_net
@@ -101,15 +102,41 @@ def subclassed(kind: type) -> keras.Model:
     return kind(x, L.Dense(2, name="dense")(x), name="own")
 
 
-@pytest.mark.parametrize("kind", [Doubling, DoublingSequence, DoublingOutside])
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_subclass_with_a_call_of_its_own_is_refused(kind, nested):
-    """It was read as its graph: half of what the model computes."""
+def built(kind: type, nested: bool) -> keras.Model:
     model = subclassed(kind)
-    if nested:
-        x = keras.Input((4,))
-        model = keras.Model(x, model(x))
-    with pytest.raises(al.UnsupportedLayer, match=f"'own' .{kind.__name__}.*call of its own"):
+    if not nested:
+        return model
+    x = keras.Input((4,))
+    return keras.Model(x, model(x))
+
+
+@pytest.mark.parametrize("kind", [Doubling, DoublingSequence])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subclass_with_a_call_of_its_own_is_read_by_its_call(kind, nested):
+    """It was read as its graph: half of what the model computes."""
+    model, x = built(kind, nested), np.ones((1, 4), np.float32)
+    net = al.equivalent(model)
+    np.testing.assert_allclose(net(x), model(x), rtol=1e-6)
+    found = net.hypersurface(x[0], net.layers[0].name)[...].value
+    np.testing.assert_allclose(found, model(x)[0], rtol=1e-6)  # the 2 is folded, the bias zero
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subclass_that_is_more_than_its_call_is_refused(nested):
+    with pytest.raises(al.UnsupportedLayer, match=r"'own' .DoublingOutside.*__call__ of its own"):
+        al.equivalent(built(DoublingOutside, nested))
+
+
+class Fickle(keras.layers.Layer):
+    """Computes one thing of a symbolic tensor and another of a tensor."""
+
+    def call(self, x):
+        return 2 * x if isinstance(x, keras.KerasTensor) else 3 * x
+
+
+def test_a_layer_that_computes_other_than_what_its_trace_says_is_found():
+    model = sequence(L.Dense(3), Fickle(name="fickle"), L.Dense(2))
+    with pytest.raises(al.AdjointError, match="differs from the model at layer 'fickle'"):
         al.equivalent(model)
 
 
@@ -383,10 +410,19 @@ def test_a_model_that_overflows_at_every_image_is_refused_in_words():
         al.equivalent(model)
 
 
-@pytest.mark.parametrize("relu", [lambda t: keras.activations.relu(t), keras.ops.relu])
-def test_a_relu_inside_a_function_is_not_called_smooth(relu):
+@pytest.mark.parametrize(
+    "relu", [lambda t: keras.activations.relu(t), keras.ops.relu, tf.nn.relu, tf.nn.relu6]
+)
+def test_a_function_of_keras_ops_is_read(relu):
+    model = sequence(L.Dense(3, activation=relu), L.Dense(2))
+    x = np.random.default_rng(0).normal(size=(1, 4)).astype(np.float32)
+    np.testing.assert_allclose(al.equivalent(model)(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_that_cannot_be_traced_is_not_called_smooth():
+    model = sequence(L.Dense(2, activation=lambda t: tf.nn.relu(t)), L.Dense(2))
     with pytest.raises(al.UnsupportedLayer, match="cannot be read") as caught:
-        al.equivalent(sequence(L.Dense(2, activation=relu)))
+        al.equivalent(model)
     assert "not piecewise linear" not in str(caught.value)
 
 

@@ -12,7 +12,8 @@ from adjoint_lib.verification import verify
 
 PUBLIC = """
     AdjointError DataError DivergedError EquivalentNet Hypersurface InputError MODES Report TooLarge
-    Units UnsupportedLayer data equivalent load_model models results training verify
+    Units UnsupportedLayer data equivalent load_model models primitives results supports training
+    verify
 """
 DATA = "CLASS_NAMES Status fetch load sample status"
 TRAINING = """

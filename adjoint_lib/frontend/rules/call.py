@@ -19,20 +19,34 @@ import numpy as np
 from adjoint_lib._registry import Registry
 from adjoint_lib.core import primitives as p
 from adjoint_lib.core.graph import Graph, Shape
-from adjoint_lib.errors import UnsupportedLayer
+from adjoint_lib.errors import InputError, UnsupportedLayer
 from adjoint_lib.frontend import activations
+from adjoint_lib.frontend._keras_graph import Node, arguments
 
 
 @dataclass
 class Call:
-    """One use of a Keras layer: what a handler needs to write it down."""
+    """One use of a Keras layer: what a rule needs to write it down.
+
+    Attributes:
+        inputs: the nodes that it reads; their shapes, of one row, are `input_shapes`.
+        args: its arguments, tensors among them as `Ref`.
+        drops: whether its activation ends the network and is left out.
+        write: (function, node, name) traces a function of symbolic tensors and writes it.
+    """
 
     graph: Graph
-    layer: keras.layers.Layer
+    node: Node
     name: str
-    inputs: list[int]  # node numbers
-    args: tuple[Any, ...]  # positional arguments, node numbers as `Ref`
-    drops_softmax: bool = False
+    inputs: list[int]
+    args: tuple[Any, ...]
+    drops: bool
+    write: Callable[[Callable[..., Any], int, str], int]
+
+    @property
+    def layer(self) -> Any:
+        """The Keras layer, or operation."""
+        return self.node.operation
 
     @property
     def input_shapes(self) -> list[Shape]:
@@ -42,9 +56,21 @@ class Call:
     def shape(self) -> Shape:
         """The shape of one row of the layer's output."""
         batched = [(None, *s) for s in self.input_shapes]
-        return tuple(
-            self.layer.compute_output_shape(batched[0] if len(batched) == 1 else batched)[1:]
-        )
+        if isinstance(self.layer, keras.Layer):
+            several = batched[0] if len(batched) == 1 else batched
+            return tuple(self.layer.compute_output_shape(several)[1:])
+        tensors = [keras.KerasTensor(shape) for shape in batched]
+        args, kwargs = arguments(self.node, tensors)
+        return tuple(self.layer.compute_output_spec(*args, **kwargs).shape[1:])
+
+    def weight(self, name: str) -> np.ndarray:
+        """A weight of the layer, by its attribute's name, in float64."""
+        return weight(getattr(self.layer, name))
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """What the layer itself makes of a batch."""
+        args, kwargs = arguments(self.node, [keras.ops.convert_to_tensor(x)])
+        return np.asarray(self.layer(*args, **kwargs))
 
     def add(
         self,
@@ -88,14 +114,71 @@ def before_activation(name: str) -> str:
 Rule = Callable[[Call], int]
 RULES: Registry[type, Rule] = Registry("layer", package=__package__)
 OPERATORS: Registry[str, Rule] = Registry("operator", package=__package__)
+EXPANSIONS: Registry[type | str, Callable[..., Any]] = Registry("expansion", package=__package__)
 
 rule = RULES.register
 operator = OPERATORS.register
+expands = EXPANSIONS.register
+
+
+def supports(*kinds: type[keras.Layer]) -> Callable[[Rule], Rule]:
+    """A decorator for the rule that writes layers of one's own, of these exact classes.
+
+    The rule takes a `Call`, appends primitives to the graph by `call.add`, `call.add_bias` and
+    `call.add_activation`, and returns the node with the layer's output. `equivalent` compares what
+    it computes with the layer, so a wrong rule gives an error and no network. A layer that is
+    written in Keras layers and `keras.ops` needs none.
+    """
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, keras.Layer)):
+            raise InputError(
+                f"expected the class of a Keras layer, as in @al.supports(MyLayer), got {kind!r}."
+            )
+    return RULES.register(*kinds)
 
 
 def weight(variable: keras.Variable) -> np.ndarray:
     """A variable's value in float64: folding is done in float64 whatever the model's dtype."""
     return np.asarray(keras.ops.convert_to_numpy(variable), float)
+
+
+def each_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """A setting for each axis, where one number stands for all."""
+    return (value,) * rank if isinstance(value, int) else tuple(value)
+
+
+def constant(call: Call, argument: Any) -> np.ndarray:
+    """A constant argument in float64, for one row."""
+    values, rank = np.asarray(argument, float), len(call.input_shapes[0])
+    if values.ndim > rank and values.shape[0] == 1:
+        values = values[0]
+    if values.ndim > rank:
+        raise UnsupportedLayer(
+            f"operation '{call.name}' has a constant of shape {values.shape} beside rows of shape "
+            f"{call.input_shapes[0]}; expected at most as many axes. Reshape it."
+        )
+    return values
+
+
+def one_tensor(call: Call, first: bool = False) -> tuple[np.ndarray, bool]:
+    """(the constant, whether the tensor comes first) of an operation on one of each.
+
+    Args:
+        first: the tensor has to.
+    """
+    x, y = call.args[:2]
+    if isinstance(x, Ref) == isinstance(y, Ref) or (first and isinstance(y, Ref)):
+        raise UnsupportedLayer(
+            f"operation '{call.name}' multiplies or divides activations by each other, which is "
+            "not piecewise linear. Only products with constants are supported."
+        )
+    return np.asarray(y if isinstance(x, Ref) else x, float), isinstance(x, Ref)
+
+
+def reshaped(call: Call, h: int, shape: Shape) -> int:
+    """The node in another shape."""
+    before = call.graph.nodes[h].shape
+    return h if before == shape else call.add(p.Reshape(before, shape), [h], shape)
 
 
 def refuse_ranks(call: Call, shapes: Sequence[Shape]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import keras
@@ -11,23 +12,22 @@ from adjoint_lib.core import primitives as p
 from adjoint_lib.core.graph import Shape
 from adjoint_lib.errors import UnsupportedLayer
 from adjoint_lib.frontend.rules.activating import activate
-from adjoint_lib.frontend.rules.call import Call, before_activation, rule, weight
+from adjoint_lib.frontend.rules.call import (
+    Call,
+    before_activation,
+    each_axis,
+    one_tensor,
+    operator,
+    rule,
+    weight,
+)
 
 L = keras.layers
 
 
 @rule(L.Conv1D, L.Conv2D, L.Conv3D)
 def conv(call: Call) -> int:
-    layer = call.layer
-    _refuse_skipped_edges(call, call.input_shapes[0])
-    primitive = p.Conv(
-        weight(layer.kernel),
-        tuple(layer.strides),
-        layer.padding.upper(),
-        tuple(layer.dilation_rate),
-        layer.groups,
-        call.input_shapes[0],
-    )
+    layer, primitive = call.layer, _conv(call, weight(call.layer.kernel))
     if layer.padding == "causal":
         margin = (layer.kernel_size[0] - 1) * layer.dilation_rate[0]
         length, channels = call.input_shapes[0]
@@ -38,10 +38,26 @@ def conv(call: Call) -> int:
     return finish(call, call.add(primitive))
 
 
+@operator("Conv")
+def convolve(call: Call) -> int:
+    """keras.ops.conv by a constant kernel."""
+    return call.add(_conv(call, one_tensor(call, first=True)[0]))
+
+
+def _conv(call: Call, kernel: np.ndarray) -> p.Conv:
+    layer, shape = call.layer, call.input_shapes[0]
+    strides, dilation = (
+        each_axis(n, kernel.ndim - 2) for n in (layer.strides, layer.dilation_rate)
+    )
+    _refuse_skipped_edges(call, kernel.shape[:-2], strides, shape)
+    groups = shape[-1] // kernel.shape[-2]
+    return p.Conv(kernel, strides, layer.padding.upper(), dilation, groups, shape)
+
+
 @rule(L.Conv1DTranspose, L.Conv2DTranspose, L.Conv3DTranspose)
 def conv_transpose(call: Call) -> int:
     layer = call.layer
-    _refuse_skipped_edges(call, call.shape)
+    _refuse_skipped_edges(call, layer.kernel_size, layer.strides, call.shape)
     primitive = p.ConvTranspose(
         weight(layer.kernel),
         tuple(layer.strides),
@@ -52,54 +68,62 @@ def conv_transpose(call: Call) -> int:
     return finish(call, call.add(primitive))
 
 
-def _refuse_skipped_edges(call: Call, shape: Shape) -> None:
+def _refuse_skipped_edges(
+    call: Call, window: Sequence[int], strides: Sequence[int], shape: Shape
+) -> None:
     """Refuse a 3-D convolution whose forward and gradient disagree in TensorFlow on a CPU.
 
     With padding "same" and a stride well above the window the padding would be negative. The
     forward pass then skips entries at the edge, the gradient does not. `shape`: of the larger side.
     """
     layer = call.layer
-    sizes = zip(shape[:-1], layer.kernel_size, layer.strides, strict=True)
-    padding = [(-(-size // stride) - 1) * stride + window - size for size, window, stride in sizes]
+    sizes = zip(shape[:-1], window, strides, strict=True)
+    padding = [(-(-size // stride) - 1) * stride + taps - size for size, taps, stride in sizes]
     if len(shape) == 4 and layer.padding == "same" and min(padding) < -1:
         raise UnsupportedLayer(
             f"layer '{call.name}' ({type(layer).__name__}) has padding 'same', window "
-            f"{tuple(layer.kernel_size)} and strides {tuple(layer.strides)} on "
+            f"{tuple(window)} and strides {tuple(strides)} on "
             f"{' x '.join(map(str, shape[:-1]))} entries: TensorFlow's forward pass and gradient "
             "begin at different entries there, so its result is not defined. Use padding 'valid', "
             "or strides at most one above the window."
         )
 
 
-@rule(L.DepthwiseConv2D)
+@rule(L.DepthwiseConv1D, L.DepthwiseConv2D)
 def depthwise_conv(call: Call) -> int:
-    layer = call.layer
-    return finish(call, call.add(_depthwise(call, weight(layer.kernel))))
+    return finish(call, call.add(_depthwise(call, weight(call.layer.kernel))))
 
 
-@rule(L.SeparableConv2D)
+@operator("DepthwiseConv")
+def convolve_depthwise(call: Call) -> int:
+    """keras.ops.depthwise_conv by a constant kernel."""
+    return call.add(_depthwise(call, one_tensor(call, first=True)[0]))
+
+
+@rule(L.SeparableConv1D, L.SeparableConv2D)
 def separable_conv(call: Call) -> int:
-    """A depthwise convolution, then a 1 x 1 convolution: two layers with kernels."""
-    layer = call.layer
-    kernel = weight(layer.depthwise_kernel)
-    middle = (*call.shape[:-1], kernel.shape[2] * kernel.shape[3])
+    """A depthwise convolution, then one with a window of 1: two layers with kernels."""
+    kernel, second = weight(call.layer.depthwise_kernel), weight(call.layer.pointwise_kernel)
+    middle = (*call.shape[:-1], kernel.shape[-2] * kernel.shape[-1])
     depthwise = call.graph.add(
         f"{call.name}/depthwise", _depthwise(call, kernel), call.inputs, middle
     )
-    pointwise = p.Conv(weight(layer.pointwise_kernel), (1, 1), "VALID", (1, 1), 1, middle)
+    ones = (1,) * (kernel.ndim - 2)
+    pointwise = p.Conv(second, ones, "VALID", ones, 1, middle)
     out = call.graph.add(f"{call.name}/pointwise", pointwise, [depthwise], call.shape)
     return finish(call, out)
 
 
-def _depthwise(call: Call, kernel: np.ndarray) -> p.DepthwiseConv:
-    layer = call.layer
-    return p.DepthwiseConv(
-        kernel,
-        tuple(layer.strides),
-        layer.padding.upper(),
-        tuple(layer.dilation_rate),
-        call.input_shapes[0],
-    )
+def _depthwise(call: Call, kernel: np.ndarray) -> p.DepthwiseConv | p.Conv:
+    """Each channel by its own kernels (*window, c_in, multiplier); in sequences, as groups of 1."""
+    layer, shape, padding = call.layer, call.input_shapes[0], call.layer.padding.upper()
+    strides = each_axis(layer.strides, kernel.ndim - 2)
+    dilation = each_axis(layer.dilation_rate, kernel.ndim - 2)
+    if kernel.ndim == 3:
+        kernel = kernel.reshape(len(kernel), 1, -1)
+        return p.Conv(kernel, strides, padding, dilation, shape[-1], shape)
+    (down, across), (rate, rate_across) = strides, dilation
+    return p.DepthwiseConv(kernel, (down, across), padding, (rate, rate_across), shape)
 
 
 @rule(L.Dense)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import keras
 
 from adjoint_lib.core import primitives as p
 from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.frontend.rules.call import Call, refuse_ranks, rule
+from adjoint_lib.frontend.rules.call import Call, operator, refuse_ranks, rule
 
 L = keras.layers
 
@@ -28,12 +30,12 @@ def average(call: Call) -> int:
 
 @rule(L.Maximum)
 def maximum(call: Call) -> int:
-    return _extremum(call, 1)
+    return extremum(call, 1, call.inputs)
 
 
 @rule(L.Minimum)
 def minimum(call: Call) -> int:
-    return _extremum(call, -1)
+    return extremum(call, -1, call.inputs)
 
 
 def _sum(call: Call, coefficients: list[float]) -> int:
@@ -41,17 +43,21 @@ def _sum(call: Call, coefficients: list[float]) -> int:
     return call.add(p.Sum(tuple(coefficients), tuple(call.input_shapes)))
 
 
-def _extremum(call: Call, sign: int) -> int:
-    if len(set(call.input_shapes)) > 1:
+def extremum(call: Call, sign: int, inputs: Sequence[int]) -> int:
+    """The largest (sign = 1) or smallest of several nodes, entry by entry."""
+    shapes = [call.graph.nodes[n].shape for n in inputs]
+    if len(set(shapes)) > 1:
         raise UnsupportedLayer(
             f"layer '{call.name}' ({type(call.layer).__name__}) compares tensors of shapes "
-            f"{call.input_shapes}; expected equal shapes. Repeat the smaller one first."
+            f"{shapes}; expected equal shapes. Repeat the smaller one first."
         )
-    return call.add(p.Extremum(sign))
+    return call.add(p.Extremum(sign), inputs)
 
 
+@operator("Concatenate")
 @rule(L.Concatenate)
 def concatenate(call: Call) -> int:
-    axis = call.layer.axis
-    axis = axis - 1 if axis > 0 else axis + len(call.shape)
+    axis = call.layer.axis % (len(call.shape) + 1) - 1
+    if axis < 0:
+        raise UnsupportedLayer(f"layer '{call.name}' joins images; expected an axis from 1 on.")
     return call.add(p.Concatenate(axis, tuple(s[axis] for s in call.input_shapes)))

@@ -8,7 +8,17 @@ import numpy as np
 
 from adjoint_lib.core import primitives as p
 from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.frontend.rules.call import Call, Ref, operator, refuse_ranks
+from adjoint_lib.frontend import activations
+from adjoint_lib.frontend.rules.call import (
+    Call,
+    Ref,
+    constant,
+    one_tensor,
+    operator,
+    refuse_ranks,
+    reshaped,
+)
+from adjoint_lib.frontend.rules.merging import extremum
 
 Operand: TypeAlias = "Ref | np.ndarray | float"
 
@@ -35,36 +45,29 @@ def _combine(call: Call, sign: float) -> int:
 def _operand(call: Call, argument: Operand) -> int:
     if isinstance(argument, Ref):
         return call.inputs[argument.index]
-    values = call.graph.aligned(np.asarray(argument), call.inputs[0])
+    values = call.graph.aligned(constant(call, argument), call.inputs[0])
     return call.graph.source(call.name, f"constant of {call.name}", values)
 
 
 @operator("Multiply")
 def times(call: Call) -> int:
-    return _scale_by_constant(call, *call.args[:2])
+    return _scaled(call, one_tensor(call)[0])
 
 
 @operator("Divide", "TrueDivide")
 def divided(call: Call) -> int:
-    x, divisor = call.args[:2]
-    if isinstance(divisor, Ref):
-        raise product_of_activations(call.name)
-    return _scale_by_constant(call, x, 1 / np.asarray(divisor, float))
+    return _scaled(call, 1 / one_tensor(call, first=True)[0])
 
 
-def _scale_by_constant(call: Call, a: Operand, b: Operand) -> int:
-    if isinstance(a, Ref) == isinstance(b, Ref):
-        raise product_of_activations(call.name)
-    ref, constant = (a, b) if isinstance(a, Ref) else (b, a)
-    assert isinstance(ref, Ref)
-    x, factor = call.inputs[ref.index], np.asarray(constant, float)
-    shape = tuple(np.broadcast_shapes(call.graph.nodes[x].shape, factor.shape))
-    if shape != call.graph.nodes[x].shape:
+def _scaled(call: Call, factor: np.ndarray) -> int:
+    shape = call.input_shapes[0]
+    factor = constant(call, factor)
+    if np.broadcast_shapes(shape, factor.shape) != shape:
         raise UnsupportedLayer(
-            f"operation '{call.name}' multiplies {call.graph.nodes[x].shape} by a "
-            f"constant of shape {factor.shape}, which changes the shape."
+            f"operation '{call.name}' multiplies {shape} by a constant of shape {factor.shape}, "
+            "which changes the shape. Repeat the tensor first."
         )
-    return call.add(p.Scale(factor), [x], shape)
+    return call.add(p.Scale(factor), shape=shape)
 
 
 @operator("Negative")
@@ -73,8 +76,44 @@ def negative(call: Call) -> int:
     return call.add(p.Scale(np.array(-1.0)), shape=shape)
 
 
-def product_of_activations(name: str) -> UnsupportedLayer:
-    return UnsupportedLayer(
-        f"operation '{name}' multiplies or divides activations by each other, which is not "
-        "piecewise linear. Only products with constants are supported."
-    )
+@operator("Maximum")
+def maximum(call: Call) -> int:
+    return _extremum(call, 1.0)
+
+
+@operator("Minimum")
+def minimum(call: Call) -> int:
+    return _extremum(call, -1.0)
+
+
+def _extremum(call: Call, sign: float) -> int:
+    """Of two tensors; of x and a constant c as c + relu(x - c), or c - relu(c - x)."""
+    x, y = call.args[:2]
+    if isinstance(x, Ref) and isinstance(y, Ref):
+        pair = [call.inputs[a.index] for a in (x, y)]
+        return extremum(call, int(sign), pair)
+    h, c = call.inputs[0], _operand(call, y if isinstance(x, Ref) else x)
+    shapes = (call.graph.nodes[h].shape, call.graph.nodes[c].shape)
+    h = call.add(p.Sum((sign, -sign), shapes), [h, c])
+    h = call.add_activation(h, activations.relu())
+    return call.add(p.Sum((sign, 1.0), (call.shape, shapes[1])), [h, c])
+
+
+@operator("Cast", "ConvertToTensor")
+def cast(call: Call) -> int:
+    """Nothing, where the tensor has this dtype already."""
+    has, wanted = call.node.input_tensors[0].dtype, call.layer.dtype
+    if wanted not in (None, has):
+        raise UnsupportedLayer(
+            f"operation '{call.name}' casts from {has} to {wanted}, which rounds; expected one "
+            "dtype. Leave the cast out."
+        )
+    return call.inputs[0]
+
+
+@operator("Stack")
+def stack(call: Call) -> int:
+    axis = call.layer.axis % (len(call.shape) + 1)
+    shape = (*call.shape[: axis - 1], 1, *call.shape[axis:])
+    parts = [reshaped(call, h, shape) for h in call.inputs]
+    return call.add(p.Concatenate(axis - 1, (1,) * len(parts)), parts)

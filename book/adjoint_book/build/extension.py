@@ -219,4 +219,6 @@ class IndexOf(SphinxDirective):
         text = getattr(indexes, self.arguments[0])(BOOK)
         holder = nodes.Element()
         self.state.nested_parse(StringList(text.splitlines(), self.arguments[0]), 0, holder)
+        for table in holder.findall(nodes.table):
+            table["classes"].append("index")
         return holder.children

@@ -58,15 +58,18 @@ def equations(book: Path) -> str:
 
 
 def _table(kind: str) -> str:
-    header = ["in the paper", "chapter", "paper", "ours", "on", "verdict", "command"]
+    header = ["in the paper", "paper's value", "ours", "on", "verdict", "command"]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for row in ROWS:
         if row.kind == kind:
             found = row.cells()
-            cells = [row.title, f"[](./{row.chapter}.ipynb)", found.paper, found.ours]
+            cells = [f"[{row.title}](./{row.chapter}.ipynb)", found.paper, found.ours]
             cells += [found.on, found.verdict, f"`{row.command}`"]
             lines.append(f"| {' | '.join(_in_cell(cell) for cell in cells)} |")
     return "\n".join(lines)
+
+
+KINDS = {"fig": "a figure", "eq": "an equation", "note": "a note"}  # by the beginning of a label
 
 
 def claims(book: Path) -> str:
@@ -78,7 +81,8 @@ def claims(book: Path) -> str:
     for claim in CLAIMS:
         found = claim.find()
         cells = [claim.sentence, claim.place, f"**{found.verdict}**", found.numbers]
-        cells.append(f"[the book](#{claim.label})")
+        kind = KINDS.get(claim.label.partition("-")[0], "a section")
+        cells.append(f"[{kind}](#{claim.label})")
         lines.append(f"| {' | '.join(_in_cell(cell) for cell in cells)} |")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ figures as drawn, and the checks of the equations.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -157,7 +158,11 @@ def _schedule(number: int, model: str, dataset: str) -> Row:
         theirs, ours = (row[2:] for row in rows)
         same = sum(a == b for a, b in zip(theirs, ours, strict=True))
         verdict = verdicts.of_entries(same, len(theirs), ["the recipe's"])
-        said, found = ("; ".join(row[:-1]) + f"; {row[-1]} epochs" for row in (theirs, ours))
+        # "0.01, [0, 299]" is 0.01 to epoch 299.
+        said, found = (
+            "; ".join(re.sub(r", \[\d+, (\d+)\]", r" to \1", stage) for stage in row[:-1])
+            for row in (theirs, ours)
+        )
         return Cells(said, found, "no images: the recipe `paper`", verdict)
 
     title = f"Table {number}: learning rates of {NAMES[model]}, {DATASETS[dataset]}"

@@ -165,6 +165,25 @@ def test_a_chapter_has_three_exercises_each_with_a_check_and_a_folded_solution(p
         assert "Not yet" not in printed[1]
 
 
+@each_chapter
+def test_every_exercise_says_how_hard_it_is_and_how_long_it_takes(path):
+    found = re.findall(r"^### (?:Exercise|Question) .+\n\n(.*)$", prose(path), re.M)
+    wrong = [
+        line for line in found if not re.fullmatch(r"\*(Easy|Medium|Hard), \d+ minutes\.\*", line)
+    ]
+    assert found and not wrong
+
+
+@each_chapter
+def test_a_chapter_ends_with_summary_exercises_and_further_reading(path):
+    last = re.findall(r"^## (.+)$", prose(path), re.M)
+    last = [heading for heading in last if heading != "Questions without a check"][-3:]
+    assert last == ["Summary", "Exercises", "Further reading"]
+    reading = prose(path).partition("## Further reading")[2]
+    references = re.findall(r"^- \[[^\]]+ \d{4}\]\(bibliography\.md#\w+\): \S", reading, re.M)
+    assert 2 <= len(references) <= 5
+
+
 # ---- plain Markdown
 
 MYST = {

@@ -16,20 +16,24 @@ from adjoint_book.build.reproduction import ROWS
 
 # ------------------------------------------------------------------ exercises
 
-EXERCISE = re.compile(r"^### Exercise (\d+)\.(\d+): (.+)$", re.M)
+EXERCISE = re.compile(
+    r"^### (Exercise|Question) (\d+)\.(\d+): (.+)\n\n\*(Easy|Medium|Hard), (\d+) minutes\.\*$", re.M
+)
 
 
 def exercises(book: Path) -> str:
-    """A link to every exercise, its chapter, and the function that checks it."""
-    lines = ["| exercise | chapter | checked by |", "|---|---|---|"]
+    """A link to every exercise and question, its chapter, how hard it is, and who checks it."""
+    lines = ["| exercise | chapter | level | minutes | checked by |", "|---|---|---|---|---|"]
     for path in sorted(book.glob("*.ipynb")):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         for at, cell in enumerate(cells):
             for match in EXERCISE.finditer("".join(cell["source"])):
-                check = _first_check(cells[at:])
-                chapter, count, title = match.groups()
-                link = f"[{chapter}.{count} {title}](#exercise-{chapter}-{count})"
-                lines.append(f"| {link} | [](./{path.name}) | `{check}` |")
+                kind, chapter, count, title, level, minutes = match.groups()
+                check = f"`{_first_check(cells[at:])}`" if kind == "Exercise" else "the reader"
+                word = "" if kind == "Exercise" else "Question "
+                link = f"[{word}{chapter}.{count} {title}](#{kind.lower()}-{chapter}-{count})"
+                row = [link, f"[](./{path.name})", level.lower(), minutes, check]
+                lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 

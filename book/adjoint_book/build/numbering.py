@@ -26,6 +26,7 @@ NUMBERED = {
         r"(^> \*\*(?:Definition|Lemma|Theorem) )[\d.]+((?: \(.+\))?\.\*\* )", re.M
     ),
     "exercise": re.compile(r"(^### Exercise )[\d.]+(: )", re.M),
+    "question": re.compile(r"(^### Question )[\d.]+(: )", re.M),
 }
 LABELLED = re.compile(
     r'<a id="([\w-]+)"></a>\n+'

@@ -5,6 +5,7 @@ Every bias, and every constant of an activation with intercepts, is an entry of 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from adjoint_lib._registry import method_from
+from adjoint_lib.core.compiled import patterns_below, traced
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.graph import Shape
 from adjoint_lib.core.hypersurface import MODES, Hypersurface, mode_of
@@ -37,7 +39,7 @@ class EquivalentNet(Network):
 
     def __call__(self, images: np.ndarray) -> tf.Tensor | list[tf.Tensor]:
         """The model's output (a list if it has several), before any final softmax."""
-        found = self.values_at(self.check_images(images), 1.0, self.graph.outputs)
+        found = self._values(self.check_images(images), 1.0, self.graph.outputs)
         outputs = [found[o] for o in self.graph.outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -51,10 +53,20 @@ class EquivalentNet(Network):
         batch = self.check_images(images)
         if exponent in (0, 1):  # k = 1, or near it
             mantissa, exponent = k, 0
-        found = self.values_at(batch, mantissa, wanted)
+        found = self._values(batch, mantissa, wanted)
         if exponent:
             found = {n: _scaled(c, exponent, k) for n, c in found.items()}
         return {layer.name: found[layer.number] for layer in self.layers}
+
+    def _values(self, images: tf.Tensor, k: float, wanted: Sequence[int]) -> dict[int, tf.Tensor]:
+        """`values_at`, traced where k is 1."""
+        if k != 1:
+            return self.values_at(images, k, wanted)
+        key = "value", tuple(wanted), images.shape[0]
+        found: dict[int, tf.Tensor] = traced(self, key, lambda x: self.values_at(x, 1.0, wanted))(
+            images
+        )
+        return found
 
     def tangent(
         self, images: np.ndarray, dx: np.ndarray, dx_b: np.ndarray, k: float = K
@@ -96,19 +108,41 @@ class EquivalentNet(Network):
         return frozen.pull(found.number, g)
 
     def freeze(self, images: np.ndarray, k: float = K) -> Frozen:
-        """The network frozen at the pattern of k [x; x_b]: one linear operator J per image."""
-        frozen, _ = self._freeze(self.check_images(images), self._pattern_at(k), [])
+        """The network frozen at the pattern of k [x; x_b]: one linear operator J per image.
+
+        `freeze(image).hypersurface("conv3")` is then that of `hypersurface`, for any layer.
+        """
+        frozen = self.frozen_below(
+            self.check_images(images), self.pattern_at(k), self.graph.outputs
+        )
+        frozen.single = np.ndim(images) == len(self.input_shape)
         return frozen
 
-    def _pattern_at(self, k: float) -> float:
+    def frozen_below(self, images: tf.Tensor, k: float, ends: Sequence[int]) -> Frozen:
+        """What these nodes depend on, frozen at the pattern of k [x; x_b], with k of `pattern_at`.
+
+        An overflow is looked for node by node, and named, after it has shown in a sum.
+        """
+        if k == 1:
+            key = "freeze", tuple(ends), images.shape[0]
+            freeze = traced(self, key, lambda x: patterns_below(self, x, ends))
+            patterns, finite = freeze(images)
+            if finite:
+                return Frozen(self, images, patterns, self.nodes)
+        return self._freeze(images, k, [], ends)[0]
+
+    def pattern_at(self, k: float) -> float:
         """A number in [1, 2) at which the pattern is that at k: k divided by a power of two.
 
         Such a division commutes with rounding, and nothing under- or overflows. An activation that
         jumps is compared with its threshold itself, at 1, where no rounding of k t enters.
         """
-        if any(isinstance(n.primitive, Activation) and n.primitive.jumps for n in self.graph.nodes):
-            return 1.0
-        return 2 * math.frexp(check_k(k))[0]
+        return 1.0 if self._jumps else 2 * math.frexp(check_k(k))[0]
+
+    @functools.cached_property
+    def _jumps(self) -> bool:
+        primitives = [node.primitive for node in self.graph.nodes]
+        return any(isinstance(p, Activation) and p.jumps for p in primitives)
 
     def freeze_and_value(
         self, images: np.ndarray, k: float = K
@@ -118,19 +152,22 @@ class EquivalentNet(Network):
         Scaling by a power of two commutes with rounding, so the pattern at k [x; x_b] is that at
         [x; x_b], to the bit.
         """
-        if self._pattern_at(k) != 1:
+        if self.pattern_at(k) != 1:
             return self.freeze(images, k), self.value(images)
         numbers = [layer.number for layer in self.layers]
         frozen, found = self._freeze(self.check_images(images), 1.0, numbers)
         return frozen, {layer.name: found[layer.number] for layer in self.layers}
 
     def _freeze(
-        self, images: tf.Tensor, k: float, wanted: Sequence[int]
+        self, images: tf.Tensor, k: float, wanted: Sequence[int], ends: Sequence[int] = ()
     ) -> tuple[Frozen, dict[int, tf.Tensor]]:
-        """The frozen network at k [x; x_b], and the values of the wanted nodes there."""
+        """The frozen network at k [x; x_b], and the values of the wanted nodes there.
+
+        Without tracing, so that what is stored of a verification is rounded as it always was.
+        """
         patterns: list[Pattern] = [None] * len(self.nodes)
         values = {}
-        for number, inputs, value in self.evaluate(images, k, range(len(self.nodes))):
+        for number, inputs, value in self.evaluate(images, k, ends or range(len(self.nodes))):
             primitive = self.nodes[number].primitive
             if not bool(tf.reduce_all(tf.math.is_finite(value))):
                 raise AdjointError(
@@ -158,10 +195,13 @@ class EquivalentNet(Network):
             mode: "RM0" (dense layers) or "RM1" ... "RM4"; by default RM0 or RM2.
             k: J is taken at k [x; x_b]; any k > 0.
             max_bytes: the largest result that one index may ask for.
+
+        Only what the layer depends on is frozen, when H is indexed.
         """
         found = self.layer(layer)
         single = np.ndim(image) == len(self.input_shape)
-        return Hypersurface(self.freeze(image, k), found, mode_of(found, mode), single, max_bytes)
+        at = self.check_images(image), self.pattern_at(k)
+        return Hypersurface(self, *at, found, mode_of(found, mode), single, max_bytes)
 
     def dimensions(self) -> Table[list[str]]:
         """The shape of H for every layer in every mode that fits: the paper's dimension tables."""

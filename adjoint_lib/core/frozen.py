@@ -15,13 +15,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from adjoint_lib._registry import method_from
 from adjoint_lib.core import windows
 from adjoint_lib.core._threads import interleave
 from adjoint_lib.core.graph import IMAGE, Node
@@ -73,6 +74,7 @@ class Frozen:
         net: the network.
         images: (P, *input_shape), the images x.
         patterns: one pattern for each node (None where the node is linear anyway).
+        single: whether it is of one image, not of a batch.
     """
 
     def __init__(self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: list[Node]):
@@ -80,6 +82,9 @@ class Frozen:
         self.images = images
         self.patterns = patterns
         self.nodes = nodes
+        self.single = images.shape[0] == 1
+
+    hypersurface = method_from("adjoint_lib.core.hypersurface", "of_frozen")
 
     def part(self, first: int, stop: int) -> Frozen:
         """The operators of images first .. stop - 1 of the batch."""
@@ -87,6 +92,13 @@ class Frozen:
             return self
         patterns = map_pattern(lambda p: p[first:stop], self.patterns)
         return Frozen(self.net, self.images[first:stop], patterns, self.nodes)
+
+    def of(self, images: Sequence[int]) -> Frozen:
+        """The operators of these images of the batch."""
+        if list(images) == list(range(self.images.shape[0])):
+            return self
+        patterns = map_pattern(lambda p: tf.gather(p, images), self.patterns)
+        return Frozen(self.net, tf.gather(self.images, images), patterns, self.nodes)
 
     # -------------------------------------------------------------- the two linear readings
 

@@ -15,6 +15,7 @@ Jacobian.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterator
@@ -26,9 +27,10 @@ import tensorflow as tf
 from numpy.typing import DTypeLike
 
 from adjoint_lib.core._threads import interleave
+from adjoint_lib.core.compiled import FEW, TOGETHER, patterns_below, traced
 from adjoint_lib.core.frozen import Frozen
-from adjoint_lib.core.network import Layer, Network
-from adjoint_lib.core.primitives import Conv
+from adjoint_lib.core.network import Layer
+from adjoint_lib.core.primitives import Conv, map_pattern
 from adjoint_lib.core.strategy import batch_rows, itemsize, prefers_pull
 from adjoint_lib.core.units import Units
 from adjoint_lib.errors import InputError, TooLarge
@@ -81,24 +83,37 @@ class Hypersurface:
     d_in axis always stays whole. ``numpy.asarray(H)`` is the dense array of shape ``H.shape``.
     """
 
-    def __init__(self, frozen: Frozen, layer: Layer, mode: Mode, single: bool, max_bytes: int):
-        self.frozen = frozen
+    def __init__(
+        self,
+        net: Any,
+        images: tf.Tensor,
+        k: float,
+        layer: Layer,
+        mode: Mode,
+        single: bool,
+        max_bytes: int,
+    ):
+        self.net = net
+        self.images = images
         self.layer = layer
         self.mode = mode
         self.single = single
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, (int, np.integer)):
             raise InputError(f"expected max_bytes as a whole number of bytes, got {max_bytes!r}.")
         self.max_bytes = int(max_bytes)
+        self._k = k
+        self._indexed = False
 
-    @property
-    def net(self) -> Network:
-        """The network that J is of."""
-        return self.frozen.net
+    @functools.cached_property
+    def frozen(self) -> Frozen:
+        """What the layer reads, frozen at the images; deeper layers are not."""
+        found: Frozen = self.net.frozen_below(self.images, self._k, [self.layer.reads])
+        return found
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(d_in, *unit axes); a batch of N images has N in front."""
-        images = () if self.single else (self.frozen.images.shape[0],)
+        images = () if self.single else (self.images.shape[0],)
         return (*images, self.net.d_in, *self.mode.shape(self.layer))
 
     @property
@@ -110,9 +125,13 @@ class Hypersurface:
         images, axes, kept = self._select(index)
         count = len(images) * math.prod(len(a) for a in axes)
         self._check_budget(count)
-        each = [self._compute(self.frozen.part(n, n + 1), axes) for n in images]
-        rows = np.concatenate(each) if len(each) > 1 else each[0]
-        return Units(self.net, self.layer, rows, self.frozen.images.numpy()[images], kept)
+        units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
+        if len(units) <= FEW and prefers_pull(self.net, self.layer, len(units)):
+            rows = self._few(images, units)
+        else:
+            parts = (self.frozen.part(n, n + 1) for n in images)
+            rows = np.concatenate([self._compute(part, axes, units) for part in parts])
+        return Units(self.net, self.layer, rows, self.images.numpy()[images], kept)
 
     def at(self, units: np.ndarray) -> Units:
         """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
@@ -128,8 +147,9 @@ class Hypersurface:
         if outside.any():
             raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
         self._check_budget(len(units))
-        rows = self._by_pull(self.frozen, units)
-        return Units(self.net, self.layer, rows, self.frozen.images.numpy(), (len(units),))
+        few = len(units) <= FEW
+        rows = self._few([0], units) if few else self._by_pull(self.frozen, units)
+        return Units(self.net, self.layer, rows, self.images.numpy(), (len(units),))
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         units = self[...]
@@ -145,13 +165,57 @@ class Hypersurface:
 
     # -------------------------------------------------------------- computing
 
-    def _compute(self, frozen: Frozen, axes: list[np.ndarray]) -> np.ndarray:
+    def _compute(self, frozen: Frozen, axes: list[np.ndarray], units: np.ndarray) -> np.ndarray:
         """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
-        count = math.prod(len(a) for a in axes)
-        if not prefers_pull(self.net, self.layer, count):
-            return self._by_push(frozen, axes, count)
-        units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(count, -1)
-        return self._by_pull(frozen, units)
+        if prefers_pull(self.net, self.layer, len(units)):
+            return self._by_pull(frozen, units)
+        return self._by_push(frozen, axes, len(units))
+
+    def _few(self, images: list[int], units: np.ndarray) -> np.ndarray:
+        """Pull few units of each of these images, many images at a time: (images * units, d_in).
+
+        The first time freezing is part of the same graph, and its patterns are not kept.
+        """
+        most = max(1, min(TOGETHER, batch_rows(self.net, [self.layer.number]) // len(units)))
+        size = math.ceil(len(images) / math.ceil(len(images) / most))
+        padded = images + images[-1:] * (-len(images) % size)  # parts of one size, for one trace
+        parts = [padded[i : i + size] for i in range(0, len(padded), size)]
+        first = "frozen" not in vars(self) and self._k == 1 and not self._indexed
+        self._indexed = True
+        pulls = [(self._at_once if first else self._of_frozen)(some, units) for some in parts]
+        rows: np.ndarray = np.concatenate(pulls) if len(pulls) > 1 else pulls[0]
+        return rows[: len(images) * len(units)]
+
+    def _at_once(self, images: list[int], units: np.ndarray) -> np.ndarray:
+        """Freeze these images and pull in one graph."""
+        net, layer, mode = self.net, self.layer, self.mode
+
+        def read(x: tf.Tensor, units: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            patterns, finite = patterns_below(net, x, [layer.reads])
+            return pull_units(Frozen(net, x, patterns, net.nodes), layer, mode, units), finite
+
+        key = "read", layer.number, mode.name, len(images), len(units)
+        x = self.images if len(images) == len(self.images) else tf.gather(self.images, images)
+        H, finite = traced(net, key, read)(x, tf.constant(units, tf.int32))
+        return H.numpy() if finite else self._of_frozen(images, units)
+
+    def _of_frozen(self, images: list[int], units: np.ndarray) -> np.ndarray:
+        """Pull from these images, frozen before."""
+        net, layer, mode, frozen = self.net, self.layer, self.mode, self.frozen.of(images)
+        if frozen.nodes is not net.nodes:
+            return pull_units(frozen, layer, mode, units).numpy()
+        held = {n: p for n, p in enumerate(frozen.patterns[: layer.reads + 1]) if p is not None}
+        structure = map_pattern(lambda p: True, held)
+
+        def pull(x: tf.Tensor, units: tf.Tensor, *flat: tf.Tensor) -> tf.Tensor:
+            held = tf.nest.pack_sequence_as(structure, flat)
+            patterns = [held.get(n) for n in range(layer.reads + 1)]
+            return pull_units(Frozen(net, x, patterns, net.nodes), layer, mode, units)
+
+        flat = tf.nest.flatten(held)  # as one structure they would cost TensorFlow a millisecond
+        key = "pull", layer.number, mode.name, len(images), len(units)
+        H = traced(net, key, pull)(frozen.images, tf.constant(units, tf.int32), *flat)
+        return H.numpy()
 
     def _by_pull(self, frozen: Frozen, units: np.ndarray) -> np.ndarray:
         """Pull the cotangent of each unit, a row of `units`, back to [x; x_b]."""
@@ -159,32 +223,12 @@ class Hypersurface:
         size = batch_rows(self.net, [self.layer.number])
 
         def pulled(some: slice) -> Iterator[tuple[slice, np.ndarray]]:
-            cotangent = self._cotangent(frozen, units[some])
-            yield some, frozen.pull_rows(self.layer.reads, cotangent).numpy()
+            yield some, pull_units(frozen, self.layer, self.mode, units[some]).numpy()
 
         parts = (slice(i, i + size) for i in range(0, len(units), size))
         for some, rows in interleave(map(pulled, parts)):
             H[some] = rows
         return H
-
-    def _cotangent(self, frozen: Frozen, units: np.ndarray) -> tf.Tensor:
-        """What the chosen units weigh F(v) with: their kernels, in place. units: (n, axes)."""
-        shape, out = self.layer.shape, units[:, -1]
-        if self.mode.pool:
-            channel = tf.one_hot(out, shape[-1], dtype=self.net.dtype)
-            channel = tf.reshape(channel, (-1, *(1,) * (len(shape) - 1), shape[-1]))
-            selector = tf.broadcast_to(channel, (len(units), *shape))
-        else:
-            flat = np.ravel_multi_index((*units.T[: len(shape) - 1], out), shape)
-            one_hot = tf.one_hot(flat, math.prod(shape), dtype=self.net.dtype)
-            selector = tf.reshape(one_hot, (-1, *shape))
-        (g,) = frozen.nodes[self.layer.number].operation.pull(None, selector)
-        return g if self.mode.merge else g * self._only(units[:, -2], len(g.shape))
-
-    def _only(self, channels: np.ndarray, rank: int) -> tf.Tensor:
-        """A mask that keeps one in-channel for each row: (n, 1, ..., 1, c_in)."""
-        mask = tf.one_hot(channels, self.layer.channels, dtype=self.net.dtype)
-        return tf.reshape(mask, (-1, *(1,) * (rank - 2), self.layer.channels))
 
     def _by_push(self, frozen: Frozen, axes: list[np.ndarray], count: int) -> np.ndarray:
         """Push the unit directions of [x; x_b] forward and read off the chosen units."""
@@ -203,7 +247,7 @@ class Hypersurface:
         if isinstance(primitive, Conv) and primitive.groups == 1:
             return self._by_taps(primitive, tangent, axes)
         *places, channels, out = axes
-        masked = (tangent * self._only(np.array([j]), len(tangent.shape)) for j in channels)
+        masked = (tangent * only(np.array([j]), self.layer, tangent) for j in channels)
         blocks = [self._respond(frozen, part, [*places, out]) for part in masked]
         return np.stack(blocks, axis=-2)
 
@@ -233,7 +277,7 @@ class Hypersurface:
         shape = self.mode.shape(self.layer)
         names = [f"axis {a}" for a in range(len(shape))]
         if not self.single:
-            shape, names = (self.frozen.images.shape[0], *shape), ["image", *names]
+            shape, names = (self.images.shape[0], *shape), ["image", *names]
         chosen = list(_expand(index, shape))
         picks = [
             _entries(i, size, name) for i, size, name in zip(chosen, shape, names, strict=True)
@@ -251,6 +295,48 @@ class Hypersurface:
                 f"{readable(self.max_bytes)}. Index fewer units, stream them "
                 "(net.freeze(image).hypersurfaces()), or raise max_bytes."
             )
+
+
+def of_frozen(
+    frozen: Frozen, layer: str, mode: str | None = None, max_bytes: int = 2**30
+) -> Hypersurface:
+    """The effective hypersurfaces of a layer's units at images that are frozen already.
+
+    The arguments are those of `EquivalentNet.hypersurface`.
+    """
+    found, net = frozen.net.layer(layer), frozen.net
+    chosen = mode_of(found, mode)
+    H = Hypersurface(net, frozen.images, 1.0, found, chosen, frozen.single, max_bytes)
+    H.frozen = frozen
+    return H
+
+
+def pull_units(
+    frozen: Frozen, layer: Layer, mode: Mode, units: np.ndarray | tf.Tensor
+) -> tf.Tensor:
+    """H of these units, rows (n, axes), for each image in turn: (images * n, d_in)."""
+    shape = layer.shape
+    if mode.pool:
+        channel = tf.one_hot(units[:, -1], shape[-1], dtype=frozen.net.dtype)
+        channel = tf.reshape(channel, (-1, *(1,) * (len(shape) - 1), shape[-1]))
+        selector = tf.broadcast_to(channel, (units.shape[0], *shape))
+    else:
+        strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
+        strides[-1:-1] = [] if mode.merge else [0]  # an in-channel is no part of a unit's place
+        flat = tf.reduce_sum(units * np.array(strides, units.dtype.name), 1)
+        one_hot = tf.one_hot(flat, math.prod(shape), dtype=frozen.net.dtype)
+        selector = tf.reshape(one_hot, (-1, *shape))
+    (g,) = frozen.nodes[layer.number].operation.pull(None, selector)
+    g = g if mode.merge else g * only(units[:, -2], layer, g)
+    images = frozen.images.shape[0]
+    g = g if images == 1 else tf.tile(g, (images, *(1,) * (len(g.shape) - 1)))
+    return frozen.pull_rows(layer.reads, g)
+
+
+def only(channels: np.ndarray | tf.Tensor, layer: Layer, maps: tf.Tensor) -> tf.Tensor:
+    """A mask over maps that keeps one in-channel for each row: (n, 1, ..., 1, c_in)."""
+    mask = tf.one_hot(channels, layer.channels, dtype=maps.dtype)
+    return tf.reshape(mask, (-1, *(1,) * (len(maps.shape) - 2), layer.channels))
 
 
 def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from adjoint_lib._registry import did_you_mean
 from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
-from adjoint_lib.core.primitives import Kernel, is_float_array
+from adjoint_lib.core.primitives import Activation, Kernel, Sum, is_float_array, times
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 
@@ -106,7 +106,9 @@ class Network:
         for s in self.sources:
             _check_finite(s.name, self.x_b[s.slice], self.dtype)
         self.layers = _layers(graph, self.sources)
+        self._broadcast = _broadcast(graph)
         self._plans: dict[frozenset[int], Order] = {}
+        self.traces: dict[Hashable, Callable[..., Any]] = {}  # see `compiled.traced`
         self._casts: dict[tf.DType, Any] = {self.dtype: self}
 
     def astype(self: Net, dtype: str | tf.DType) -> Net:
@@ -205,10 +207,11 @@ class Network:
         self, images: tf.Tensor, k: float, wanted: Iterable[int]
     ) -> Iterator[tuple[int, list[tf.Tensor], tf.Tensor]]:
         """The value reading at k [x; x_b] of all that these nodes depend on, see `evaluate`."""
-        starts = {IMAGE: k * images}
+        starts = {IMAGE: times(k, images)}
         for s in self.sources:
-            part = (k * self.x_b[s.slice]).reshape(s.shape)
-            starts[s.node] = tf.constant(np.stack([part] * images.shape[0]), self.dtype)
+            part = tf.constant((k * self.x_b[s.slice]).reshape(1, *s.shape), self.dtype)
+            shared = s.node in self._broadcast
+            starts[s.node] = part if shared else tf.repeat(part, images.shape[0], 0)
         return evaluate(self.nodes, starts, self.plan(frozenset(wanted)))
 
 
@@ -228,10 +231,23 @@ def evaluate(
         node = nodes[number]
         inputs = [values[i] for i in node.inputs]
         source = node.primitive is None
-        values[number] = starts[number] if source else node.operation.value(*inputs)
+        value = starts[number] if source else node.operation.value(*inputs)
+        if isinstance(node.primitive, Sum) and not tf.executing_eagerly():
+            value = tf.raw_ops.Snapshot(input=value)  # or TensorFlow fuses it, and rounds otherwise
+        values[number] = value
         yield number, inputs, values[number]
         for old in finished:
             del values[old]
+
+
+def _broadcast(graph: Graph) -> set[int]:
+    """The sources of which one row does for all images: they are only added to what has more."""
+    kept = {number for number, node in enumerate(graph.nodes) if node.is_bias}
+    for node in graph.nodes:
+        alone = all(graph.nodes[i].is_bias for i in node.inputs)
+        if alone or not isinstance(node.primitive, (Sum, Activation)):
+            kept -= set(node.inputs)
+    return kept
 
 
 def _bytes_of(name: str, value: object) -> bytes:

@@ -151,13 +151,14 @@ class Conv(Kernel):
 
         That is a convolution too, with the kernel turned around and its channels exchanged.
         """
-        kernel = spread(self.kernel, self.dilation)
+        with tf.init_scope():  # kept for later calls: no tensor of a graph that is being traced
+            kernel = spread(self.kernel, self.dilation)
+            turned = tf.transpose(kernel[::-1, ::-1], (0, 1, 3, 2))
         overlaps = [taps - 1 for taps in kernel.shape[:2]]
         if self.padding == "SAME":  # its zeros are o // 2 before and o - o // 2 after
             margins = [(o - o // 2, o // 2) for o in overlaps]
         else:
             margins = [(o, o) for o in overlaps]
-        turned = tf.transpose(kernel[::-1, ::-1], (0, 1, 3, 2))
         return turned, 1, [(0, 0), *margins, (0, 0)]
 
     def taps(self, x: tf.Tensor) -> Iterator[tuple[tuple[int, ...], tf.Tensor]]:
@@ -522,15 +523,11 @@ class Activation(Primitive):
 
     def freeze(self, h: tf.Tensor, *constants: tf.Tensor) -> Pattern:
         pairs = (zip(row, constants, strict=True) for row in self.breakpoints)
-        edges = (sum(c * t for c, t in row) for row in pairs)
-        first, *others = (tf.cast(h > edge, tf.int32) for edge in edges)
-        piece = sum(others, first)
-        columns = zip(*self.intercepts, strict=True)
-        weights = [tf.gather(tf.constant(column, h.dtype), piece) for column in columns]
-        if len(self.slopes.shape) == 1:
-            return tf.gather(self.slopes, piece), weights
-        each = (tf.where(piece == p, s, tf.zeros_like(s)) for p, s in enumerate(self.slopes))
-        return sum(each), weights
+        above = [h > sum(c * t for c, t in row) for row in pairs]
+        weights = [
+            piecewise(column, above, h.dtype) for column in zip(*self.intercepts, strict=True)
+        ]
+        return piecewise(self.slopes, above, h.dtype), weights
 
     @property
     def jumps(self) -> bool:
@@ -569,6 +566,19 @@ class Choice(Primitive):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return (unpick(g, pattern, self.input_shape),)
+
+
+def piecewise(values: Any, above: list[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
+    """values[p] at entries above p of the edges, which ascend: exact, faster than a gather."""
+    values = np.asarray(values, dtype.as_numpy_dtype)
+    steps = np.diff(values, axis=0)
+    if values.ndim == 1 and steps.any() and not np.any(values % 1):  # whole numbers: add up steps
+        each = [times(s, tf.cast(a, dtype)) for s, a in zip(steps, above, strict=True) if s]
+        return sum(each, values[0]) if values[0] else sum(each[1:], each[0])
+    chosen = values[0]
+    for mask, value in zip(above, values[1:], strict=True):
+        chosen = tf.where(mask, value, chosen)
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ def test_both_directions_agree(layer, mode):
 
 def test_few_units_are_pulled_and_many_are_pushed(monkeypatch):
     used = []
-    for name in ("_by_pull", "_by_push"):
+    for name in ("_few", "_by_pull", "_by_push"):
         original = getattr(Hypersurface, name)
 
         def spy(self, *args, _name=name, _original=original):
@@ -64,8 +64,9 @@ def test_few_units_are_pulled_and_many_are_pushed(monkeypatch):
 
         monkeypatch.setattr(Hypersurface, name, spy)
     NET.hypersurface(X, "first")[0, 0, 0]
+    NET.hypersurface(X, "first")[0, :, :3]
     NET.hypersurface(X, "first")[...]
-    assert used == ["_by_pull", "_by_push"]  # 1 and 224 units against 112 directions
+    assert used == ["_few", "_by_pull", "_by_push"]  # 1, 21, 224 units against 112 directions
 
 
 def test_the_first_layer_is_its_kernel_in_place():

@@ -271,7 +271,7 @@ def test_a_network_that_overflows_at_an_image_is_refused():
     model.get_layer("large").kernel.assign(np.ones((4, 4)))
     net = al.equivalent(model)
     with pytest.raises(al.AdjointError, match=r"'large'.*overflows float32"):
-        net.hypersurface(3e38 * np.ones(4), "large")
+        net.freeze(3e38 * np.ones(4))
 
 
 def test_a_hypersurface_that_overflows_is_refused():

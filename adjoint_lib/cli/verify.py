@@ -69,6 +69,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="only the convolutions (RM2) or only the dense layers (RM0)",
     )
     parser.add_argument(
+        "--units", type=whole(1), metavar="N", help="take N units of each layer, drawn at random"
+    )
+    parser.add_argument(
         "--method",
         choices=("hypersurface", "tangent"),
         default="hypersurface",
@@ -318,7 +321,8 @@ def _plan(options: argparse.Namespace, model: keras.Model, images: np.ndarray) -
     if layers not in (None, "all"):
         layers = [part.strip() for part in layers.split(",")]
     o = options
-    return Plan(net, layers, o.mode, o.method, o.dtype, o.k, o.weights_rounded)
+    how = o.mode, o.method, o.dtype, o.k, o.weights_rounded
+    return Plan(net, layers, *how, units=o.units)
 
 
 def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Result | None:
@@ -371,7 +375,8 @@ def _writable(options: argparse.Namespace) -> Path | None:
     if options.output is None:
         return None
     path = Path(options.output).resolve()  # the file itself is replaced, not a link to it
-    if path.is_dir() and _of_the_paper(options) and options.layers is None:
+    whole = options.layers is None and options.units is None
+    if path.is_dir() and _of_the_paper(options) and whole:
         from adjoint_lib.experiments import results
 
         what = options.method, options.mode, options.dtype, options.weights_rounded
@@ -442,6 +447,7 @@ def _command(options: argparse.Namespace) -> str:
     words += ["--dataset", options.dataset, "--images", str(options.images)]
     words += ["--full"] * options.full
     words += ["--method", options.method]
+    words += ["--units", str(options.units)] if options.units else []
     for name in ("layers", "mode", "dtype", "weights_rounded"):
         value = getattr(options, name)
         words += [f"--{name.replace('_', '-')}", value] if value is not None else []

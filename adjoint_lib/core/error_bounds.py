@@ -51,7 +51,13 @@ def absolute(frozen: Frozen) -> Frozen:
     return Frozen(wide, tf.cast(frozen.images, tf.float64), patterns, wide.absolute_nodes)
 
 
-def bound(net: Network, layer: Layer, method: str, weights_rounded: str | None = None) -> float:
+def bound(
+    net: Network,
+    layer: Layer,
+    method: str,
+    weights_rounded: str | None = None,
+    pulled: bool = False,
+) -> float:
     """The rigorous limit of |c_hat - c| / (u A) for the units of a layer.
 
     Each product meets at most n roundings on its way to c, and as many to c_hat (another number
@@ -61,11 +67,12 @@ def bound(net: Network, layer: Layer, method: str, weights_rounded: str | None =
         method: "hypersurface" or "tangent", see `verification.verify`.
         weights_rounded: a format that the weights of c_hat are rounded to; u is then that format's,
             which dwarfs the rest.
+        pulled: whether H is pulled though the layer has maps.
     """
     n = roundings(net, layer)
     m = 2 * n
     if method == "hypersurface":
-        back = roundings_back(net, layer) if layer.default_mode == "RM0" else 0
+        back = roundings_back(net, layer) if pulled or layer.default_mode == "RM0" else 0
         m = n + max(n, back) + net.d_in
     u = unit_roundoff(net.dtype)
     if weights_rounded is None:

@@ -56,6 +56,11 @@ def batch_rows(net: Network, wanted: Iterable[int], max_bytes: int = WORKSPACE) 
     return max(1, min(BATCH_ROWS, max_bytes // (2 * width)))
 
 
+def entries_below(net: Network, number: int) -> int:
+    """How many entries all nodes have that a node depends on: what a pull from it passes."""
+    return _entries(net, _on_the_way(net, [number]))
+
+
 def live_entries(nodes: list[Node], plan: Order) -> int:
     """The largest number of entries a push holds at once for each row."""
     held, most = 0, 1

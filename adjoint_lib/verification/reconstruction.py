@@ -13,15 +13,23 @@ Two methods, which prove different things:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from adjoint_lib.core._threads import interleave
 from adjoint_lib.core.frozen import Frozen
+from adjoint_lib.core.hypersurface import MODES, pull_units
 from adjoint_lib.core.network import Layer, Network
-from adjoint_lib.core.strategy import WORKSPACE, batch_rows, pulled_layers
+from adjoint_lib.core.strategy import (
+    WORKSPACE,
+    batch_rows,
+    entries_below,
+    pulled_layers,
+    reaching,
+)
+from adjoint_lib.verification.progress import Advance, ignore
 
 METHODS = ("hypersurface", "tangent")
 
@@ -29,18 +37,57 @@ Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *
 
 
 def reconstruct(
-    frozen: Frozen, layers: Sequence[Layer], method: str, max_bytes: int = WORKSPACE
+    frozen: Frozen,
+    layers: Sequence[Layer],
+    method: str,
+    max_bytes: int = WORKSPACE,
+    advance: Advance = ignore,
 ) -> Reconstructed:
     """Yield c_hat of every unit, layer by layer: (P, *layer.shape) for P frozen images.
 
     `frozen` is of one image, or of several where `takes_batches`; `max_bytes` is for the tensors of
-    one push or pull, of which two run at a time.
+    one push or pull, of which two run at a time; `advance` is told of each share that is done.
     """
     if method == "tangent":
         return _by_tangent(frozen, layers)
     if takes_batches(frozen.net, layers, method):
-        return _by_pull(frozen, layers, max_bytes)
-    return _by_push(frozen, layers, max_bytes)
+        return _by_pull(frozen, layers, max_bytes, advance)
+    return _by_push(frozen, layers, max_bytes, advance)
+
+
+def reconstruct_some(
+    frozen: Frozen,
+    layers: Sequence[Layer],
+    sample: Mapping[str, np.ndarray],
+    method: str,
+    max_bytes: int = WORKSPACE,
+    advance: Advance = ignore,
+) -> Reconstructed:
+    """Yield c_hat of the units of a sample, flat indices by layer: (P, units).
+
+    The hypersurface method pulls each, for one image.
+    """
+    if method == "tangent":
+        for layer, found in _by_tangent(frozen, layers):
+            yield layer, found.reshape(len(found), -1)[:, sample[layer.name]]
+        return
+    net, (x, x_b) = frozen.net, frozen.v
+    v = tf.concat([tf.reshape(x, (1, -1)), x_b], 1)[0]
+    costs = {x.name: len(sample[x.name]) * entries_below(net, x.number) for x in layers}
+    for layer in layers:
+        units = np.stack(np.unravel_index(sample[layer.name], layer.shape), -1)
+        rows = batch_rows(net, [layer.number], max_bytes)
+        c_hat = []
+
+        def pull(some: np.ndarray, layer: Layer = layer) -> Iterator[np.ndarray]:
+            H = pull_units(frozen, layer, MODES[layer.default_mode], some)
+            yield tf.linalg.matvec(H, v).numpy()
+
+        parts = (units[i : i + rows] for i in range(0, len(units), rows))
+        for found in interleave(map(pull, parts)):
+            c_hat.append(found)
+            advance(len(found) / len(units) * costs[layer.name] / sum(costs.values()))
+        yield layer, np.concatenate(c_hat)[None]
 
 
 def takes_batches(net: Network, layers: Sequence[Layer], method: str) -> bool:
@@ -54,18 +101,25 @@ def _by_tangent(frozen: Frozen, layers: Sequence[Layer]) -> Reconstructed:
     yield from ((layer, pushed[layer.number].numpy()) for layer in layers)
 
 
-def _by_push(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+def _by_push(
+    frozen: Frozen, layers: Sequence[Layer], max_bytes: int, advance: Advance
+) -> Reconstructed:
     """<v | H>, with all of H streamed by its rows, for one image."""
     v = tf.concat([tf.reshape(part, (-1,)) for part in frozen.v], 0).numpy()
     totals = {layer.number: np.zeros(layer.shape, v.dtype) for layer in layers}
     rows = batch_rows(frozen.net, totals, max_bytes)
+    directions = {number: reaching(frozen.net, number) for number in totals}
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, and refused
         for layer, block in frozen.hypersurfaces(layers, rows):
             block.accumulate(v, totals[layer.number])
+            done = min(len(block.rows), directions[layer.number])  # zero rows may be among them
+            advance(done / sum(directions.values()))
     yield from ((layer, totals[layer.number][None]) for layer in layers)
 
 
-def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconstructed:
+def _by_pull(
+    frozen: Frozen, layers: Sequence[Layer], max_bytes: int, advance: Advance
+) -> Reconstructed:
     """<v | H>, with H of every unit pulled: several images at a time if they have few units."""
     x, x_b = frozen.v
     v = tf.concat([tf.reshape(x, (x.shape[0], -1)), x_b], 1)
@@ -86,4 +140,5 @@ def _by_pull(frozen: Frozen, layers: Sequence[Layer], max_bytes: int) -> Reconst
         parts = (slice(i, i + images) for i in range(0, len(v), images))
         for where, c_hat in interleave(map(pulls, parts)):
             found[where] = c_hat
+            advance(c_hat.size / found.size / len(layers))
         yield layer, found

@@ -15,7 +15,7 @@ import numpy as np
 from adjoint_lib._storage import decoding, read_json, replacing, require
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
-from adjoint_lib.verification.intervals import clustered
+from adjoint_lib.verification.intervals import clustered, wilson
 
 if TYPE_CHECKING:
     from adjoint_lib.core.network import Layer, Network
@@ -129,15 +129,18 @@ class LayerReport:
         """The share of units with |epsilon| <= level, one of `LEVELS`."""
         return self.within[_index(level)] / self.units if self.units else float("nan")
 
-    def interval(self, level: float = 1e-2) -> tuple[float, float] | None:
+    def interval(
+        self, level: float = 1e-2, independent: bool = False
+    ) -> tuple[float, float] | None:
         """A 95 % interval for `share` among the units of all images of which these are a sample.
 
         It allows for the units of one image being correlated, see `intervals.clustered`. None for
-        fewer than 30 images, from which that cannot be told.
+        fewer than 30 images, from which that cannot be told; but with `independent`, as units drawn
+        at random are, the interval for the share among all units of these images.
         """
         at = _index(level)
         if self.images < ENOUGH:
-            return None
+            return wilson(self.share(level), self.units) if independent else None
         missed = self.units - int(self.within[at])
         return clustered(missed, self.units, int(self.squares[at]), self.images)
 
@@ -204,7 +207,8 @@ class Report:
 
     def table(self, paper: Mapping[str, float] | None = None) -> Table[list[str]]:
         """The paper's percentage table, with more columns, one of them `paper`'s own if given."""
-        sampled = any(r.images >= ENOUGH for r in self.layers.values())
+        some = "units" in self.about  # of each layer, drawn at random
+        sampled = some or any(r.images >= ENOUGH for r in self.layers.values())
         header = ["layer", "mode", "units", "<= 1 %"]
         header += ["95 % interval"] * sampled + ["paper"] * (paper is not None)
         header += ["<= 0.1 %", "<= 0.01 %", "median", "99.9 %"]
@@ -214,7 +218,7 @@ class Report:
             first, *others = (f"{100 * r.share(level):.4f}" for level in LEVELS)
             row = [name, self.about["modes"][name], f"{r.units:,}", first]
             if sampled:
-                row.append(percentages(r.interval()))
+                row.append(percentages(r.interval(independent=some)))
             if paper is not None:
                 row.append(f"{paper[name]:.4f}" if name in paper else "")
             row += [*others, f"{r.quantile(0.5):.1e}", f"{r.quantile(0.999):.1e}"]
@@ -277,6 +281,8 @@ class Report:
         head = (
             f"{a['net']}, {self.images} images, {a['method']} method, {a['dtype']}, k = {a['k']:g}"
         )
+        if "units" in a:
+            head += f", {a['units']:,} units of each layer (seed {a['seed']})"
         if a["weights_rounded"]:
             head += f", weights of H rounded to {a['weights_rounded']}"
         failed = [name for name, layer in self.layers.items() if not layer.passed]

@@ -11,12 +11,12 @@ by the smallest positive normal float32.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
-from tqdm.auto import tqdm
 
 from adjoint_lib.core._threads import run_in_thread
 from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
@@ -30,6 +30,7 @@ from adjoint_lib.frontend.comparison import compare
 from adjoint_lib.frontend.refusals import check_model, precision_of
 from adjoint_lib.verification import reconstruction
 from adjoint_lib.verification.coarse_weights import check_format, rounded
+from adjoint_lib.verification.progress import Advance, Progress, ignore
 from adjoint_lib.verification.reconstruction import METHODS, Reconstructed
 from adjoint_lib.verification.report import LayerReport, Report
 
@@ -49,6 +50,8 @@ def verify(
     max_bytes: int = WORKSPACE,
     progress: bool = True,
     model: keras.Model | None = None,
+    units: int | None = None,
+    seed: int = 0,
 ) -> Report:
     """Reconstruct every unit of these layers for every image, and collect the errors.
 
@@ -61,21 +64,25 @@ def verify(
         k: J is taken at k [x; x_b].
         weights_rounded: "bfloat16" takes H from weights rounded to it, see `coarse_weights`.
         max_bytes: memory for the tensors of one push or pull; two run at a time.
-        progress: show a progress bar if it takes longer than two seconds.
+        progress: show a progress bar if it takes longer than two seconds, and say what is cheaper
+            if it takes longer than a minute.
         model: the Keras model that the net was made from. If given, the net is first compared with
             it on these images, layer by layer, each on the model's own inputs (a layer with its
             folded batch normalisation after that); a difference beyond rounding is an
             `AdjointError`. The report's numbers stay the same.
+        units: take so many units of each layer, drawn at random, the same for each image; the table
+            then has intervals for all. By default every unit is taken.
+        seed: of that drawing.
     """
     if model is not None:
         compare_with_model(net, images, model)
-    plan = Plan(net, layers, mode, method, dtype, k, weights_rounded, max_bytes)
+    plan = Plan(net, layers, mode, method, dtype, k, weights_rounded, max_bytes, units, seed)
     images = plan.net.check_images(images).numpy()
     report = plan.empty()
-    with tqdm(total=len(images), unit="image", delay=2, disable=not progress) as bar:
-        for part in plan.reports(images):
+    with Progress(len(images), plan.cheaper, disable=not progress) as bar:
+        for part in plan.reports(images, bar.batch):
             report += part
-            bar.update(part.images)
+            bar.finished(report.images)
     return report
 
 
@@ -121,6 +128,8 @@ class Plan:
         k: float = K,
         weights_rounded: str | None = None,
         max_bytes: int = WORKSPACE,
+        units: int | None = None,
+        seed: int = 0,
     ):
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
@@ -128,6 +137,11 @@ class Plan:
         self.layers = chosen_layers(self.net, layers, mode)
         self.method, self.k, self.max_bytes = method, check_k(k), max_bytes
         self.weights_rounded = check_format(weights_rounded)
+        if units is not None and (
+            isinstance(units, bool) or not isinstance(units, int) or units < 1
+        ):
+            raise InputError(f"expected units as a whole number of at least 1, got {units!r}.")
+        self.units, self.seed = units, seed
 
     def settings(self) -> dict[str, Any]:
         """The arguments besides the net that give this plan, in plain numbers and text."""
@@ -138,11 +152,30 @@ class Plan:
             "k": self.k,
             "weights_rounded": self.weights_rounded,
             "max_bytes": self.max_bytes,
+            **self._drawing,
         }
+
+    @property
+    def _drawing(self) -> dict[str, int]:
+        return {} if self.units is None else {"units": self.units, "seed": self.seed}
+
+    @functools.cached_property
+    def sample(self) -> dict[str, np.ndarray] | None:
+        """The units to take of each layer: flat, ascending, the same in every process."""
+        if self.units is None:
+            return None
+        found = {}
+        for layer in self.layers:
+            size = math.prod(layer.shape)
+            rng = np.random.default_rng([self.seed, *layer.name.encode()])
+            found[layer.name] = np.sort(rng.choice(size, min(size, self.units), replace=False))
+        return found
 
     @functools.cached_property
     def takes_batches(self) -> bool:
         """Whether several images go through the network at once."""
+        if self.sample is not None and self.method == "hypersurface":
+            return False
         return reconstruction.takes_batches(self.net, self.layers, self.method)
 
     @property
@@ -156,14 +189,30 @@ class Plan:
 
     def empty(self) -> Report:
         """The report of no image."""
-        return Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
+        found = Report.empty(self.net, self.layers, self.method, self.k, self.weights_rounded)
+        found.about.update(self._drawing)
+        return found
 
-    def reports(self, images: np.ndarray) -> Iterator[Report]:
-        """The reports of the images, batch by batch; they add up to that of them all."""
+    @property
+    def cheaper(self) -> str:
+        """What takes less time than this, if anything does."""
+        sampled = "" if self.units else " units=200 takes so many of each layer."
+        tangent = "method='tangent' takes all units in one pass along [x; x_b]."
+        return "" if self.method == "tangent" else tangent + sampled
+
+    def reports(
+        self, images: np.ndarray, advance: Callable[[int], Advance] = lambda images: ignore
+    ) -> Iterator[Report]:
+        """The reports of the images, batch by batch; they add up to that of them all.
+
+        Args:
+            advance: what a batch of so many images tells of its progress.
+        """
         for i in range(0, len(images), self.batch_size):
-            yield run_in_thread(self.report, images[i : i + self.batch_size])
+            batch = images[i : i + self.batch_size]
+            yield run_in_thread(self.report, batch, advance(len(batch)))
 
-    def report(self, batch: np.ndarray) -> Report:
+    def report(self, batch: np.ndarray, advance: Advance = ignore) -> Report:
         """The report of one batch of images."""
         net, method, rough = self.net, self.method, self.weights_rounded
         frozen, values = net.freeze_and_value(batch, self.k)
@@ -171,23 +220,35 @@ class Plan:
         u = unit_roundoff(rough or net.dtype)
         report = self.empty()
         report.images = len(batch)
-        for layer, found in self.reconstructed(frozen):
+        advance(0.0)
+        for layer, found in self.reconstructed(frozen, advance):
             c, A = values[layer.name].numpy(), scales[layer.name]
+            largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
+            if self.sample is not None:
+                some = self.sample[layer.name]
+                c, A = (each.reshape(len(c), -1)[:, some] for each in (c, A))
+                largest = largest.reshape(-1, 1)
             if not np.isfinite(found).all() or not np.isfinite(c).all():
                 raise AdjointError(
                     f"layer '{layer.name}' has units that are NaN or infinite: the network "
                     f"overflows {net.dtype.name} at these images. Verify in float64, or check the "
                     "weights."
                 )
-            limit = bound(net, layer, method, rough)
-            report.layers[layer.name] += measure(c, found, A, limit, u)
+            limit = bound(net, layer, method, rough, pulled=self.sample is not None)
+            report.layers[layer.name] += measure(c, found, A, largest, limit, u)
         return report
 
-    def reconstructed(self, frozen: Frozen) -> Reconstructed:
-        """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images."""
+    def reconstructed(self, frozen: Frozen, advance: Advance = ignore) -> Reconstructed:
+        """c_hat of every unit, layer by layer: (P, *layer.shape), for P frozen images.
+
+        Of a sample: (P, units).
+        """
         if self._coarse is not None:
             frozen = Frozen(self._coarse, frozen.images, frozen.patterns, self._coarse.nodes)
-        return reconstruction.reconstruct(frozen, self.layers, self.method, self.max_bytes)
+        options = self.method, self.max_bytes, advance
+        if self.sample is not None:
+            return reconstruction.reconstruct_some(frozen, self.layers, self.sample, *options)
+        return reconstruction.reconstruct(frozen, self.layers, *options)
 
     @functools.cached_property
     def _coarse(self) -> EquivalentNet | None:
@@ -201,13 +262,14 @@ def relative_error(c: np.ndarray, found: np.ndarray) -> np.ndarray:
     return (found - c) / np.where(c == 0, SMALLEST, c)
 
 
-def measure(c: np.ndarray, found: np.ndarray, A: np.ndarray, limit: float, u: float) -> LayerReport:
-    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and max |c|.
+def measure(
+    c: np.ndarray, found: np.ndarray, A: np.ndarray, largest: np.ndarray, limit: float, u: float
+) -> LayerReport:
+    """The statistics of one layer's units (P, *layer.shape): c_hat against c, A and `largest`.
 
-    `limit` is that of |c_hat - c| / (u A).
+    `limit` is that of |c_hat - c| / (u A); `largest` is max |c| over all units of each image.
     """
     error = np.abs(found.astype(float) - c.astype(float)) / u
-    largest = np.abs(c.astype(float)).max(axis=tuple(range(1, c.ndim)), keepdims=True)
     ratios = _largest_ratio(error, A), _largest_ratio(error, largest)
     return LayerReport.of(relative_error(c, found), *ratios, limit)
 

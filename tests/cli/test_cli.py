@@ -276,6 +276,15 @@ def test_every_option_reaches_the_verification(run, tiny):
     assert found["about"]["modes"] == {"c1": "RM2", "c2": "RM2"}
 
 
+def test_a_sample_of_units_is_verified_and_said(run, tiny, tmp_path):
+    output = tmp_path / "r.json"
+    code, out, _ = run("verify", "--file", tiny, "--units", 4, "--output", output)
+    assert code == 0 and "4 units of each layer (seed 0)" in out and "95 % interval" in out
+    result = results.read(output)
+    assert {layer.units for layer in result.report.layers.values()} == {8}  # of two images
+    assert "--units 4" in result.provenance["command"]
+
+
 def test_all_layers_are_listed_in_the_table(run, tiny):
     code, out, _ = run("verify", "--file", tiny, "--layers", "all", "--method", "tangent")
     assert code == 0

@@ -15,7 +15,8 @@ from adjoint_lib.core import primitives
 from adjoint_lib.core.error_bounds import bound, rounding_scale, roundings, roundings_back
 from adjoint_lib.experiments import runs
 from adjoint_lib.verification import verify as verification
-from adjoint_lib.verification.report import EDGES, LEVELS, LayerReport
+from adjoint_lib.verification.intervals import wilson
+from adjoint_lib.verification.report import EDGES, LEVELS, LayerReport, Report
 from adjoint_lib.verification.verify import SMALLEST, relative_error
 from reference import image_of, random_model, small_net
 
@@ -271,7 +272,7 @@ def run(net, images):
 def test_an_interrupt_does_not_break_into_the_work_on_an_image(verified, monkeypatch):
     report, ended = verification.Plan.report, threading.Event()
 
-    def interrupted(plan, batch):
+    def interrupted(plan, batch, *rest):
         time.sleep(0.1)  # until the main thread waits
         signal.raise_signal(signal.SIGINT)
         found = report(plan, batch)
@@ -282,3 +283,82 @@ def test_an_interrupt_does_not_break_into_the_work_on_an_image(verified, monkeyp
     with pytest.raises(KeyboardInterrupt):
         verified(SINGLE, IMAGES)
     assert ended.wait(timeout=60)
+
+
+# ------------------------------------------------------------------ a sample of units
+
+
+@pytest.mark.parametrize("method", ["hypersurface", "tangent"])
+@pytest.mark.parametrize("rough", [None, "bfloat16"])
+def test_a_sample_compares_the_units_it_draws_and_no_others(method, rough):
+    """Against the statistics of the same entries of the whole reconstruction."""
+    net = NET.astype("float64")
+    options = {"method": method, "weights_rounded": rough, "layers": "all"}
+    plan = verification.Plan(net, units=7, seed=3, **options)
+    x = IMAGES[:1].astype(float)
+    report = plan.report(x)
+    whole = verification.reconstruct(net, x[0], **options)
+    some = verification.reconstruct(net, x[0], units=7, seed=3, **options)
+    for layer in net.layers:
+        chosen = plan.sample[layer.name]
+        assert len(chosen) == len(set(chosen)) == min(7, int(np.prod(layer.shape)))
+        expected = whole[layer.name].reshape(-1)[chosen]
+        scale = np.abs(whole[layer.name]).max()
+        np.testing.assert_allclose(some[layer.name], expected, atol=1e-12 * scale)
+        assert report.layers[layer.name].units == len(chosen)
+        assert report.layers[layer.name].bound >= bound(net, layer, method, rough)
+    assert report.passed
+
+
+def test_a_sample_depends_on_the_seed_alone_and_says_what_it_is():
+    reports = [al.verify(NET, IMAGES[:2], units=5, seed=s, progress=False) for s in (0, 0, 1)]
+    assert reports[0] == reports[1] != reports[2]
+    assert Report.from_dict(reports[0].to_dict()) == reports[0]
+    assert "5 units of each layer (seed 0)" in reports[0].text()
+    for other in (reports[2], al.verify(NET, IMAGES[:2], progress=False)):
+        with pytest.raises(al.InputError, match=r"seed|units"):
+            _ = reports[0] + other
+    column = reports[0].table().header.index("95 % interval")
+    for name, row in zip(reports[0].layers, reports[0].table().rows, strict=True):
+        r = reports[0].layers[name]
+        low, high = wilson(r.share(), r.units)
+        assert row[column] == f"{100 * low:.4f} to {100 * high:.4f}"
+    for wrong in (0, 1.5, True, "all"):
+        with pytest.raises(al.InputError, match="units"):
+            al.verify(NET, IMAGES[:1], units=wrong)
+
+
+def test_a_wrong_hypersurface_is_found_in_a_sample(monkeypatch):
+    from adjoint_lib.verification import reconstruction
+
+    honest = reconstruction.pull_units
+    monkeypatch.setattr(reconstruction, "pull_units", lambda *a: honest(*a) * 1.01)
+    assert not al.verify(NET, IMAGES[:1], units=5, progress=False).passed
+
+
+@pytest.mark.parametrize("options", [{}, {"units": 9}, {"mode": "RM0"}, {"method": "tangent"}])
+def test_the_bar_moves_within_an_image_and_ends_full(options):
+    plan = verification.Plan(NET, layers="all" if "mode" not in options else None, **options)
+    shares = []
+    for part in plan.reports(IMAGES[:1], lambda images: shares.append):
+        assert part.images == 1
+    assert all(share >= 0 for share in shares) and sum(shares) <= 1 + 1e-9
+    assert sum(shares) > 0.5 or options.get("method") == "tangent"
+
+
+def test_what_takes_more_than_a_minute_is_said_once_with_what_is_cheaper(monkeypatch, capsys):
+    from adjoint_lib.verification import progress
+
+    clock = iter([0.0, 1.0, 3.0, 4.0, 5.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.Progress(100, "Do this instead.") as bar:
+        advance = bar.batch(1)
+        for _ in range(4):
+            advance(0.25)
+    said = capsys.readouterr().err
+    assert said.count("This takes about 10 minutes. Do this instead.") == 1
+    assert [progress.duration(s) for s in (61, 600, 5500)] == [
+        "61 seconds",
+        "10 minutes",
+        "1.5 hours",
+    ]

@@ -15,6 +15,8 @@ layout) are quickest for them. The values of all are compared with the library's
 the unit roundoff u = 2^-24. Then the library's other times are taken: one unit, one layer in each
 mode, and how the time grows.
 
+``python -m benchmarks uses`` times what one does most often: one score of 64 images, one unit.
+
 Every measurement is written as soon as it is there; contenders that do not run keep what an
 earlier run on the same machine has written.
 """
@@ -58,6 +60,11 @@ PARALLEL_ITERATIONS = 2048
 
 
 def main(arguments: list[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["uses"]:
+        from benchmarks import uses
+
+        return uses.main(given[1:])
     options = _options(arguments)
     path = options.output or (None if options.quick else LATEST)
     with tempfile.TemporaryDirectory() as folder:

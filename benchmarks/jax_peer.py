@@ -18,9 +18,35 @@ CHOICES = [{"batch": batch} for batch in (32, 64, 128, 256)]
 class Jax:
     """`network.Operations`; channels last, as XLA likes best on a CPU."""
 
-    def conv(self, node, x):
+    def conv(self, node, x, padding="SAME", groups=1):
         strides, axes = (node.options["stride"],) * 2, ("NHWC", "HWIO", "NHWC")
-        return lax.conv_general_dilated(x, node.kernel, strides, "SAME", dimension_numbers=axes)
+        kernel = (
+            node.kernel.reshape(*node.kernel.shape[:2], -1, x.shape[-1])
+            if groups > 1
+            else node.kernel
+        )
+        return lax.conv_general_dilated(
+            x, kernel, strides, padding, dimension_numbers=axes, feature_group_count=groups
+        )
+
+    def conv_valid(self, node, x):
+        return self.conv(node, x, "VALID")
+
+    def depthwise(self, node, x):
+        return self.conv(node, x, "SAME", x.shape[-1])
+
+    def depthwise_valid(self, node, x):
+        return self.conv(node, x, "VALID", x.shape[-1])
+
+    def relu6(self, x):
+        return jax.nn.relu6(x)
+
+    def max_pool(self, x, window, stride):
+        area, steps = (1, window, window, 1), (1, stride, stride, 1)
+        return lax.reduce_window(x, -jnp.inf, lax.max, area, steps, "VALID")
+
+    def zero_pad(self, x, top, bottom, left, right):
+        return jnp.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
 
     def dense(self, node, x):
         return x @ node.kernel

@@ -42,6 +42,15 @@ class Operations(Protocol):
     def conv(self, node: Node, x: Tensor) -> Tensor:
         """Convolution with node.kernel, "same" padding, square stride."""
 
+    def conv_valid(self, node: Node, x: Tensor) -> Tensor:
+        """The same without padding."""
+
+    def depthwise(self, node: Node, x: Tensor) -> Tensor:
+        """Convolution of each channel with node.kernel (r, r, c, 1), "same" padding."""
+
+    def depthwise_valid(self, node: Node, x: Tensor) -> Tensor:
+        """The same without padding."""
+
     def dense(self, node: Node, x: Tensor) -> Tensor:
         """Matrix product with node.kernel."""
 
@@ -49,6 +58,13 @@ class Operations(Protocol):
         """x plus one value for all channels, or one for each."""
 
     def leaky_relu(self, x: Tensor, slope: float) -> Tensor: ...
+
+    def relu6(self, x: Tensor) -> Tensor: ...
+
+    def max_pool(self, x: Tensor, window: int, stride: int) -> Tensor:
+        """Max-pooling without padding."""
+
+    def zero_pad(self, x: Tensor, top: int, bottom: int, left: int, right: int) -> Tensor: ...
 
     def average(self, x: Tensor, window: int, stride: int) -> Tensor:
         """Average pooling, "same" padding that does not count."""
@@ -167,6 +183,7 @@ class _Reader:
         node = self.nodes[number]
         if node.kernel is None or any(number in other.inputs for other in self.nodes):
             raise ValueError(f"expected a scale right after a convolution, got {node.name}.")
+        factor = np.reshape(factor, (-1, 1)) if node.op.startswith("depthwise") else factor
         scaled = node.kernel.astype(np.float64) * factor
         self.nodes[number] = replace(node, kernel=scaled.astype(np.float32))
 
@@ -174,6 +191,9 @@ class _Reader:
         moments = (layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)
         gamma, beta, mean, var = (m.numpy().astype(np.float64) for m in moments)
         factor = gamma / np.sqrt(var + layer.epsilon)
+        if self.nodes[inputs[0]].op == "bias" and self.nodes[-1] is self.nodes[inputs[0]]:
+            values, (before,) = self.b.pop(), self.nodes.pop().inputs  # c + b: both are scaled
+            beta, inputs = beta + values * factor, (before,)
         self.scale(inputs[0], factor)
         return self.bias(layer, inputs[0], beta - mean * factor)
 
@@ -186,13 +206,37 @@ class _Reader:
         return self.plain(layer, inputs, "pad_channels", before=before, after=after)
 
 
+SIDES = ("top", "bottom", "left", "right")
+
+
+def _padding(layer: Any) -> str:
+    return "_valid" if layer.padding == "valid" else ""
+
+
 _READERS: dict[str, Callable[[_Reader, Any, tuple[int, ...]], int]] = {
-    "Conv2D": lambda r, layer, i: r.kernel(layer, i, "conv", stride=layer.strides[0]),
+    "Conv2D": lambda r, layer, i: r.kernel(
+        layer, i, "conv" + _padding(layer), stride=layer.strides[0]
+    ),
+    "DepthwiseConv2D": lambda r, layer, i: r.kernel(
+        layer, i, "depthwise" + _padding(layer), stride=layer.strides[0]
+    ),
+    "ZeroPadding2D": lambda r, layer, i: r.plain(
+        layer, i, "zero_pad", **dict(zip(SIDES, sum(layer.padding, ()), strict=True))
+    ),
+    "MaxPooling2D": lambda r, layer, i: r.plain(
+        layer, i, "max_pool", window=layer.pool_size[0], stride=layer.strides[0]
+    ),
+    "Activation": lambda r, layer, i: r.plain(layer, i, "leaky_relu", slope=0.0),
     "Dense": lambda r, layer, i: r.kernel(layer, i, "dense"),
     "BatchNormalization": _Reader.batch_norm,
     "Multiplier": _Reader.multiplier,
     "Bias": lambda r, layer, i: r.bias(layer, i[0], layer.bias.numpy()),
-    "ReLU": lambda r, layer, i: r.plain(layer, i, "leaky_relu", slope=0.0),
+    "ReLU": lambda r, layer, i: (
+        r.plain(layer, i, "relu6")
+        if layer.max_value == 6
+        else r.plain(layer, i, "leaky_relu", slope=0.0)
+    ),
+    "Dropout": lambda r, layer, i: i[0],
     "LeakyReLU": lambda r, layer, i: r.plain(layer, i, "leaky_relu", slope=layer.negative_slope),
     "AveragePooling2D": lambda r, layer, i: r.plain(
         layer, i, "average", window=layer.pool_size[0], stride=layer.strides[0]

@@ -27,14 +27,32 @@ class PyTorch:
             node.name: _kernel(node, layout) for node in network.nodes if node.kernel is not None
         }
 
-    def conv(self, node, x):
+    def conv(self, node, x, groups=1):
         kernel, stride = self.kernels[node.name], node.options["stride"]
         (top, bottom, _), (left, right, _) = (
             counts(size, kernel.shape[-1], stride) for size in x.shape[2:]
         )
         if (top, left) == (bottom, right):
-            return F.conv2d(x, kernel, stride=stride, padding=(top, left))
-        return F.conv2d(F.pad(x, (left, right, top, bottom)), kernel, stride=stride)
+            return F.conv2d(x, kernel, stride=stride, padding=(top, left), groups=groups)
+        return self.conv_valid(node, F.pad(x, (left, right, top, bottom)), groups)
+
+    def conv_valid(self, node, x, groups=1):
+        return F.conv2d(x, self.kernels[node.name], stride=node.options["stride"], groups=groups)
+
+    def depthwise(self, node, x):
+        return self.conv(node, x, x.shape[1])
+
+    def depthwise_valid(self, node, x):
+        return self.conv_valid(node, x, x.shape[1])
+
+    def relu6(self, x):
+        return F.relu6(x)
+
+    def max_pool(self, x, window, stride):
+        return F.max_pool2d(x, window, stride)
+
+    def zero_pad(self, x, top, bottom, left, right):
+        return F.pad(x, (left, right, top, bottom))
 
     def dense(self, node, x):
         return x @ self.kernels[node.name]
@@ -97,6 +115,8 @@ def _kernel(node: Node, layout: torch.memory_format) -> torch.Tensor:
     kernel = torch.from_numpy(node.kernel)
     if node.op == "dense":
         return kernel
+    if node.op.startswith("depthwise"):
+        kernel = kernel.transpose(2, 3)  # one kernel for each channel
     return kernel.permute(3, 2, 0, 1).contiguous(memory_format=layout)
 
 

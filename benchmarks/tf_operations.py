@@ -9,6 +9,25 @@ class TensorFlow:
     def conv(self, node, x):
         return tf.nn.conv2d(x, tf.constant(node.kernel, x.dtype), node.options["stride"], "SAME")
 
+    def conv_valid(self, node, x):
+        return tf.nn.conv2d(x, tf.constant(node.kernel, x.dtype), node.options["stride"], "VALID")
+
+    def depthwise(self, node, x, padding="SAME"):
+        strides = (1, *(node.options["stride"],) * 2, 1)
+        return tf.nn.depthwise_conv2d(x, tf.constant(node.kernel, x.dtype), strides, padding)
+
+    def depthwise_valid(self, node, x):
+        return self.depthwise(node, x, "VALID")
+
+    def relu6(self, x):
+        return tf.nn.relu6(x)
+
+    def max_pool(self, x, window, stride):
+        return tf.nn.max_pool2d(x, window, stride, "VALID")
+
+    def zero_pad(self, x, top, bottom, left, right):
+        return tf.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+
     def dense(self, node, x):
         return tf.matmul(x, tf.constant(node.kernel, x.dtype))
 

@@ -80,6 +80,8 @@ See [(1.1)](#eq-one), and
 WIDGET = """
 from IPython.display import display
 import ipywidgets
+from IPython.display import Markdown
+display(Markdown("Computed, [there](bibliography.md#he2016deep)."))
 slider = ipywidgets.IntSlider()
 class Both:
     def _repr_mimebundle_(self, **ignored):

@@ -34,6 +34,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", leave_numbers, priority=900)
     app.connect("builder-inited", collect_frames)
     app.connect("source-read", read_plain)
+    app.connect("doctree-read", offer_places)
     app.connect("html-page-context", describe)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
     app.connect("html-page-context", follow_system_theme)
@@ -55,6 +56,17 @@ def read_plain(app: Sphinx, page: str, source: list[str]) -> None:
     """Hand MyST the source as it wants it; see `plain`."""
     is_notebook = app.env.doc2path(page).endswith(".ipynb")
     source[0] = plain.page_source(source[0], is_notebook)
+
+
+def offer_places(app: Sphinx, doctree: nodes.document) -> None:
+    """Let `[words](page.ipynb#label)` lead to every label of a page, not only to its headings.
+
+    What a cell shows as Markdown links like this; in Markdown cells `plain` has changed it.
+    """
+    places = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for name, place in doctree.nameids.items():
+        if doctree.nametypes.get(name) and place:
+            places.setdefault(name, (0, place, name))
 
 
 DESCRIPTION = (

@@ -283,7 +283,9 @@ def test_claims_have_one_of_three_verdicts_and_numbers(found):
     kinds = {finding.verdict for finding in found.values()}
     assert kinds == {claims.HOLDS, claims.CONDITION, claims.FAILS}
     for sentence, finding in found.items():
-        assert re.search(r"\d|refused", finding.numbers), sentence
+        assert re.search(r"\d|refused|accepted", finding.numbers), sentence
+    (tanh,) = (finding for sentence, finding in found.items() if "tanh" in sentence)
+    assert tanh.verdict == claims.HOLDS and "'inside'" in tanh.numbers
 
 
 def test_the_claim_on_the_share_of_units_is_what_the_files_say(found):

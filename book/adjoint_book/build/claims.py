@@ -202,7 +202,8 @@ def _architectures() -> Finding:
     "eq-perspective",
 )
 def _smooth() -> Finding:
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="tanh")])
+    inside = keras.layers.Dense(3, activation="tanh", name="inside")
+    model = keras.Sequential([keras.Input((4,)), inside, keras.layers.Dense(2)])
     try:
         al.equivalent(model)
     except al.UnsupportedLayer as error:
@@ -303,7 +304,7 @@ def _rebuilt() -> Finding:
         trained = al.models.build(model, weights="cifar10")
         x = al.models.preprocess(model, images)
         ours = np.asarray(al.equivalent(trained)(x)).argmax(1)
-        other += int((ours != trained.predict(x, verbose=0).argmax(1)).sum())
+        other += int((ours != np.asarray(trained(x)).argmax(1)).sum())
     return Finding(
         _verdict(other == 0),
         f"{other} of {len(NAMES) * len(images)} sample images get another class "

@@ -4,6 +4,7 @@ up."""
 import importlib
 import json
 import shlex
+import subprocess
 from dataclasses import asdict
 from itertools import count
 
@@ -20,7 +21,7 @@ from adjoint_lib.experiments.training.recipes import Recipe, recipe
 from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
 from adjoint_lib.verification.intervals import wilson
 from benchmarks import __main__ as bench
-from benchmarks import algorithm_1, extras, ingredients, ours, problem, report, worker
+from benchmarks import algorithm_1, extras, ingredients, ours, problem, report, uses, worker
 from benchmarks import network as networks
 from benchmarks.agreement import TOLERANCE, agreement, in_u, largest
 from benchmarks.contender import CONTENDERS, Piece, sample
@@ -706,3 +707,60 @@ def test_crop_and_flip_pay_in_a_run_as_long_as_the_recipe():
 def test_networks_with_batch_normalisation_are_known():
     assert ingredients.normalised("vgg7") and ingredients.normalised("resnet20")
     assert not ingredients.normalised("resnet20-fixup")
+
+
+# ---- what one does most often
+
+
+def large_like(size: int = 20) -> keras.Model:
+    """The kinds of layers that ResNet50 and MobileNetV2 have and the paper's networks have not."""
+    layers = keras.layers
+    x = keras.Input((size, size, 3))
+    h = layers.ZeroPadding2D(((0, 1), (0, 1)))(x)
+    h = layers.Conv2D(6, 3, strides=2, padding="valid")(h)  # with a bias, and normalised
+    h = layers.Activation("relu")(layers.BatchNormalization()(h))
+    h = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(h))
+    h = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(h)
+    h = layers.ReLU(6.0)(layers.BatchNormalization()(h))
+    h = layers.DepthwiseConv2D(3, strides=2, padding="valid")(h)
+    h = layers.GlobalAveragePooling2D()(layers.ReLU(6.0)(h))
+    return models.randomise(keras.Model(x, layers.Dense(5, name="fc")(h)), seed=1)
+
+
+def test_the_large_networks_layers_are_folded_for_the_peers():
+    model, x = large_like(), np.random.default_rng(2).normal(size=(2, 20, 20, 3)).astype("float32")
+    network = networks.read_keras(model, x[0])
+    found, expected = network.run(TensorFlow(), x, network.b)[-1], model(x)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("use", uses.USES)
+def test_a_use_is_timed_compared_and_written(use, monkeypatch, tmp_path, capsys):
+    model = large_like()
+    monkeypatch.setattr(uses, "keras_model", lambda name: model)
+    monkeypatch.setattr(uses, "images_of", lambda name, use: X[: uses.USES[use]])
+    monkeypatch.setattr(uses, "SECONDS", 0.0)
+    X = np.random.default_rng(2).normal(size=(64, 20, 20, 3)).astype("float32")
+
+    def run(command, **_):
+        row, who, out = command[-3:]
+        uses._worker(row, who, out)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(uses.subprocess, "run", run)
+    out, row = tmp_path / "out.json", f"{use}/vgg7"
+    out.write_text(json.dumps({"vgg7": {"seconds": {}}}))
+    arguments = ["--rows", row, "--contenders", "adjoint_lib", "tensorflow", "--output", str(out)]
+    assert uses.main(arguments) == 0
+    found = json.loads(out.read_text())
+    assert found["vgg7"] == {"seconds": {}}
+    entry = found["uses"][row]
+    for what in ("seconds", "peak_mb"):
+        assert set(entry[what]) == {"adjoint_lib", "tensorflow"} and min(entry[what].values()) > 0
+    assert entry["difference"]["tensorflow"] < 1e-4
+    assert "tensorflow" in capsys.readouterr().out
+    honest = uses.CONTENDERS["tensorflow"]
+    wrong = lambda name, use: lambda: 1.1 * honest(name, use)()  # noqa: E731
+    monkeypatch.setitem(uses.CONTENDERS, "tensorflow", wrong)
+    assert uses.main(arguments) == 1
+    assert "the gradient of tensorflow differs" in capsys.readouterr().err

@@ -411,6 +411,7 @@ def test_a_network_without_biases():
 INTERPOLATIONS = {
     "by factors": lambda: L.UpSampling2D((2, 3), interpolation="bilinear"),
     "to a size": lambda: L.Resizing(5, 9),
+    "to its own size": lambda: L.Resizing(8, 7),
     "bicubic": lambda: L.Resizing(11, 9, interpolation="bicubic"),
     "antialiased": lambda: L.Resizing(5, 4, interpolation="lanczos3", antialias=True),
     "cropped to the aspect": lambda: L.Resizing(4, 9, crop_to_aspect_ratio=True),

@@ -163,10 +163,10 @@ def resize(call: Call) -> int:
         raise UnsupportedLayer(
             f"layer '{call.name}' pads by fill_value={layer.fill_value}; expected 0. Pad before it."
         )
-    h = call.inputs[0]
+    h, rounds = call.inputs[0], getattr(layer, "interpolation", "bilinear") != "nearest"
     for axis in (0, 1):
         matrix = _along_one_axis(call, axis)
-        if not np.array_equal(matrix, np.eye(len(matrix))):
+        if rounds or not np.array_equal(matrix, np.eye(len(matrix))):
             shape = (*shape[:axis], matrix.shape[1], *shape[axis + 1 :])
             h = call.add(p.AlongAxis(matrix, axis + 1), [h], shape)
     return h

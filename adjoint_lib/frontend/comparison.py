@@ -180,7 +180,7 @@ def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]
     pattern = map_pattern(
         lambda p: tf.abs(p) if is_float_array(p) else p, net.nodes[number].operation.freeze(*inputs)
     )
-    return net.absolute_nodes[number].operation.push(pattern, *scales)
+    return net.nodes[number].operation.absolute().push(pattern, *scales)
 
 
 def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, net: EquivalentNet) -> float:

@@ -7,9 +7,11 @@ without rejecting anything. In every list of options the simplest comes first.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -89,6 +91,8 @@ class Builder:
     seen: list = field(default_factory=list)  # tensors of that model: partners for merging
     reusable: list = field(default_factory=list)  # (layer, shape it takes) of that model
     kernels: int = 0
+    training: ClassVar[bool | None] = None  # what calls are told of it, if anything
+    odd_names: ClassVar[bool] = False
 
     def run(self, steps: Sequence[Step], x):
         """Apply the steps that fit."""
@@ -109,15 +113,22 @@ class Builder:
         return x
 
     def name(self, kind: str) -> str:
-        self.used[kind] = self.used.get(kind, 0) + 1
-        return f"{kind}{self.used[kind]}"
+        self.used[kind] = count = self.used.get(kind, 0) + 1
+        if self.odd_names:  # the second layer is called as the second use of the first one is
+            return f"ä {kind}, %s" if count == 1 else f"ä {kind}, %s#{count}"
+        return f"{kind}{count}"
 
     def apply(self, kind: type, x, *args, **options):
         """A new layer of this kind on x; it may be used again."""
         layer = kind(*args, name=self.name(kind.__name__.lower()), **options)
         shape = tuple(x.shape[1:])
         self.reusable.append((layer, shape))
-        return layer(x)
+        return layer(x, **self.flags(layer))
+
+    def flags(self, layer) -> dict[str, bool]:
+        """What a call of this layer or model is told of training."""
+        takes = "training" in inspect.signature(layer.call).parameters
+        return {"training": self.training} if takes and self.training is not None else {}
 
     def kernel(self, kind: type, x, *args, **options):
         self.kernels += 1
@@ -656,7 +667,7 @@ class Builder:
 
     def call(self, model: keras.Model, x):
         """Use a nested model; its further outputs become outputs."""
-        y = model(x)
+        y = model(x, **self.flags(model))
         if isinstance(y, list):
             y, *extra = y
             self.outputs.extend(extra)

@@ -9,15 +9,16 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from adjoint_lib import AdjointError, __version__
 from adjoint_lib.cli.options import COMMANDS, PROGRAM, described, in_order
 
-FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, BAD_INPUT, NOT_DONE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
 OTHERS = "adjoint_lib.commands"  # entry points: modules of other packages that register commands
 
 
@@ -25,15 +26,20 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code.
 
     0: done, and whatever was checked is as it should be. 1: a check failed (a unit beyond its
-    rounding bound, a damaged data file). 2: wrong usage or bad input. 130: interrupted. 141: the
-    reader of the output went away. Anything unforeseen keeps its traceback.
+    rounding bound, a damaged data file). 2: wrong usage or bad input. 3: it could not be done, as
+    the system refused to write, say; what nobody foresaw keeps its traceback. 130: interrupted.
+    141: the reader of the output went away.
     """
+    for name in ("stdin", "stderr"):
+        if getattr(sys, name) is None:  # closed: the next file that is opened would take its place
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115 (for as long as we run)
+    if sys.stdout is None:
+        return _say("standard output: expected it open, found it closed. Give it a file.", NOT_DONE)
     with _interrupts() as interrupts:
         try:
             return _run(argv)
         except BrokenPipeError:
-            for stream in (sys.stdout, sys.stderr):  # the flush at exit must not fail in its turn
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _discard(sys.stdout, sys.stderr)
             return BROKEN_PIPE
         except (Exception, KeyboardInterrupt) as error:
             if interrupts or isinstance(error, KeyboardInterrupt):
@@ -44,7 +50,12 @@ def main(argv: list[str] | None = None) -> int:
                 )
             if isinstance(error, AdjointError):
                 return _say(str(error), BAD_INPUT)
-            raise
+            if isinstance(error, OSError):
+                return _say(
+                    f"{_what_failed()}: {error}. Make room or name another place.", NOT_DONE
+                )
+            traceback.print_exc()
+            return NOT_DONE
 
 
 def _run(argv: list[str] | None) -> int:
@@ -58,6 +69,22 @@ def _run(argv: list[str] | None) -> int:
     finally:
         sys.stdout.flush()  # here rather than at exit, so that a closed pipe is noticed
     return 0 if passed else FAILED
+
+
+def _what_failed() -> str:
+    """Where the system refused to write, if that is the standard output."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard(sys.stdout)
+        return "standard output could not be written"
+    return "a file could not be read or written"
+
+
+def _discard(*streams: TextIO) -> None:
+    """Let what was written to these go nowhere: the flush at exit must not fail in its turn."""
+    for stream in streams:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -83,7 +110,8 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr)
+    with suppress(OSError):  # of a stderr that is full
+        print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 
@@ -100,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
           0    done; everything that was checked is as it should be
           1    a check failed: a unit beyond its rounding bound, or a damaged data file
           2    wrong usage or bad input; the message says what was expected
+          3    it could not be done: the output cannot be written, or something unforeseen
           130  interrupted
 
         Results go to stdout, progress and messages to stderr. TensorFlow's own start-up messages

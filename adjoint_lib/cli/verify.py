@@ -183,6 +183,11 @@ def verify(options: argparse.Namespace) -> bool:
     if folder is not None:
         note(f"shards are kept in {folder}; after any stop the same command goes on")
     outcome = runs.run(plan, rest, folder, _compute(options, model))
+    if before and (outcome.processor or {}).get("rounding") != _rounding(before):
+        raise InputError(
+            f"--onto {options.onto}: the shards in {folder} were not computed on a processor that "
+            "rounds as that of the result. Name another folder."
+        )
     report = before.report + outcome.report if before else outcome.report
     try:
         if output:
@@ -341,12 +346,12 @@ def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Resu
         problem = f"it has all {len(images)} images that were asked for"
     elif count % plan.batch_size:
         problem = f"it ends at image {count}, amid {plan.batch_size} that are computed together"
-    elif (there := found.provenance.get("processor")) is None:
+    elif _rounding(found) is None:
         problem = "it does not say how the processor rounds that computed it"
-    elif there["rounding"] != (here := machine.processor())["rounding"]:
+    elif _rounding(found) != (here := machine.processor())["rounding"]:
         problem = (
-            f"it was computed on a processor ({there['name']}) that rounds TensorFlow's sums "
-            f"differently than this one ({here['name']})"
+            f"it was computed on a processor ({found.provenance['processor']['name']}) that rounds "
+            f"TensorFlow's sums differently than this one ({here['name']})"
         )
     else:
         note(f"the first {count} images are in {options.onto}: going on from there")
@@ -355,6 +360,11 @@ def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Resu
         f"--onto {options.onto}: expected the result of the same verification on some of the first "
         f"images, but {problem}. Leave --onto out to compute them all."
     )
+
+
+def _rounding(found: Result) -> str | None:
+    """How the processor rounds that computed a result, if it says so."""
+    return found.provenance.get("processor", {}).get("rounding")
 
 
 def _compute(options: argparse.Namespace, model: keras.Model) -> Compute | None:
@@ -423,7 +433,7 @@ def _provenance(
             "cores": outcome.cores,
             "threads": machine.threads(),
         },
-        "processor": machine.processor(),
+        **({"processor": outcome.processor} if outcome.processor else {}),
         "versions": machine.versions(),
     }
 

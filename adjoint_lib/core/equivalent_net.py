@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -199,8 +200,8 @@ class EquivalentNet(Network):
         Only what the layer depends on is frozen, when H is indexed.
         """
         found = self.layer(layer)
-        single = np.ndim(image) == len(self.input_shape)
         at = self.check_images(image), self.pattern_at(k)
+        single = np.ndim(image) == len(self.input_shape)
         return Hypersurface(self, *at, found, mode_of(found, mode), single, max_bytes)
 
     def dimensions(self) -> Table[list[str]]:
@@ -231,9 +232,10 @@ class EquivalentNet(Network):
 
 def check_k(k: float) -> float:
     """k as a float, or an error: the identity holds for k > 0."""
-    if not isinstance(k, (int, float, np.floating, np.integer)) or not 0 < k < math.inf:
-        raise InputError(f"expected a finite k > 0 in z = k [x; x_b], got {k!r}.")
-    return float(k)
+    number = isinstance(k, (int, float, np.floating, np.integer)) and not isinstance(k, bool)
+    if not number or not 0 < k <= sys.float_info.max or not (found := float(k)):
+        raise InputError(f"expected a finite k > 0 in z = k [x; x_b], got {repr(k)[:40]}.")
+    return found
 
 
 def _scaled(c: tf.Tensor, exponent: int, k: float) -> tf.Tensor:

@@ -98,9 +98,7 @@ class Hypersurface:
         self.layer = layer
         self.mode = mode
         self.single = single
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, (int, np.integer)):
-            raise InputError(f"expected max_bytes as a whole number of bytes, got {max_bytes!r}.")
-        self.max_bytes = int(max_bytes)
+        self.max_bytes = check_bytes(max_bytes)
         self._k = k
         self._indexed = False
 
@@ -135,9 +133,13 @@ class Hypersurface:
 
     def at(self, units: np.ndarray) -> Units:
         """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
-        units, shape = np.asarray(units), self.mode.shape(self.layer)
+        shape = self.mode.shape(self.layer)
         if not self.single:
             raise InputError("expected a hypersurface of one image; index the batch instead.")
+        try:
+            units = np.asarray(units)
+        except ValueError as error:
+            raise InputError(f"expected rows of {len(shape)} integers, got {error}") from error
         if units.dtype.kind not in "iu" or units.ndim != 2 or units.shape[1] != len(shape):
             raise InputError(
                 f"expected integer units of shape (m, {len(shape)}) for axes {shape}, got "
@@ -342,7 +344,7 @@ def only(channels: np.ndarray | tf.Tensor, layer: Layer, maps: tf.Tensor) -> tf.
 def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
     """One int or slice for each axis; a missing one, or an Ellipsis, stands for whole axes."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    if any(isinstance(part, (list, np.ndarray)) and np.ndim(part) for part in parts):
+    if any(isinstance(part, (list, range)) or getattr(part, "ndim", 0) for part in parts):
         raise InputError(
             "expected ints and slices as index, got a list, an array or a mask. For scattered "
             "units use .at(units), one index tuple in each row; for a mask .at(np.argwhere(mask))."
@@ -368,12 +370,24 @@ def _entries(index: int | slice, size: int, name: str) -> np.ndarray:
         if not chosen.size:
             raise InputError(f"slice {index} chooses nothing of {name}, which has size {size}.")
         return chosen
-    if isinstance(index, (bool, np.bool_)) or not hasattr(index, "__index__"):
-        raise InputError(f"expected an int or a slice as index of {name}, got {index!r}.")
-    number = operator.index(index)
+    text = f"expected an int or a slice as index of {name}, got {index!r}."
+    if isinstance(index, (bool, np.bool_)):
+        raise InputError(text)
+    try:
+        number = operator.index(index)
+    except TypeError as error:  # of arrays too that hold no integer
+        raise InputError(text) from error
     if not -size <= number < size:
         raise InputError(f"index {number} is out of range for {name}, which has size {size}.")
     return np.array([number % size])
+
+
+def check_bytes(size: int) -> int:
+    """A size in bytes as an int, or an error."""
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+    if not whole or size < 1:
+        raise InputError(f"expected max_bytes as a number of bytes above 0, got {size!r}.")
+    return int(size)
 
 
 def readable(size: int) -> str:

@@ -100,6 +100,7 @@ class Network:
         self.dtype = tf.as_dtype(dtype)
         self.input_shape: Shape = graph.nodes[IMAGE].shape
         self.nodes = [_cast(node, self.dtype) for node in graph.nodes]
+        _check_product(self.nodes, self.dtype)
         self.sources = _sources(graph)
         values = [graph.nodes[s.node].bias.values.reshape(-1) for s in self.sources]
         self.x_b = np.concatenate(values) if values else np.zeros(0)
@@ -113,9 +114,10 @@ class Network:
 
     def astype(self: Net, dtype: str | tf.DType) -> Net:
         """The same network computing in another dtype (float32 or float64)."""
-        wanted = tf.as_dtype(dtype)
-        if wanted not in (tf.float32, tf.float64):
-            raise InputError(f"expected dtype float32 or float64, got {wanted.name}.")
+        names = {"float32": tf.float32, "float64": tf.float64}
+        wanted = dtype if isinstance(dtype, tf.DType) else names.get(dtype)
+        if wanted is None or wanted.name not in names:
+            raise InputError(f"expected dtype float32 or float64, got {dtype!r}.")
         if wanted not in self._casts:
             self._casts[wanted] = type(self)(self.name, self.graph, wanted.name)
         return self._casts[wanted]
@@ -141,8 +143,11 @@ class Network:
 
     def check_images(self, images: np.ndarray) -> tf.Tensor:
         """The images as a batch (N, *input_shape) in the net's dtype, or an error."""
-        found = np.asarray(images)
         expected = " x ".join(map(str, self.input_shape))
+        try:
+            found = np.asarray(images)
+        except ValueError as error:
+            raise InputError(f"expected images of shape {expected} each, got {error}") from error
         if found.dtype.kind != "f":
             raise InputError(
                 f"expected floating-point images, got {found.dtype}. Scale them as in training, "
@@ -163,7 +168,9 @@ class Network:
             found = found.astype(source.rounds)
         with np.errstate(over="ignore", under="ignore"):
             cast = found.astype(self.dtype.as_numpy_dtype)
-        if not np.isfinite(cast).all() or (found.any() and not cast.any()):
+        if not np.isfinite(cast).all() or (
+            found.any() and np.abs(cast).max() < smallest(self.dtype)
+        ):
             raise InputError(
                 f"expected images in the range of {self.dtype.name}, got entries up to "
                 f"{np.abs(found).max():.3g}. Scale them as in training."
@@ -275,6 +282,27 @@ def _check_finite(name: str, values: Any, dtype: tf.DType) -> None:
             f"layer '{name}' has weights or statistics that are NaN or infinite in {dtype.name}; "
             "expected finite ones. Train it again, or compute in float64."
         )
+
+
+def smallest(dtype: tf.DType) -> float:
+    """What a number has to exceed for its rounding to be relative: below, digits underflow."""
+    limits = np.finfo(dtype.as_numpy_dtype)
+    return float(limits.tiny / limits.eps)
+
+
+def _check_product(nodes: list[Node], dtype: tf.DType) -> None:
+    """Refuse weights whose product along a path is too small for this dtype: H would be zero."""
+    lowest: list[float] = []  # log2 of the least product along paths that end here
+    for node in nodes:
+        held = [] if node.primitive is None else node.primitive.held.values()
+        sizes = [float(np.abs(value).max()) for value in held if is_float_array(value)]
+        gain = sum(math.log2(size * max(1, node.operation.roundings)) for size in sizes if size)
+        lowest.append(min([0.0, *(lowest[i] for i in node.inputs)]) + gain)
+        if lowest[-1] < math.log2(smallest(dtype)):
+            raise InputError(
+                f"layer '{node.name}' and those before it have weights whose product underflows "
+                f"{dtype.name}. Rescale them, or build the model in float64."
+            )
 
 
 def _sources(graph: Graph) -> Table[BiasSource]:

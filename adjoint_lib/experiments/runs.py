@@ -19,7 +19,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,12 +54,15 @@ class Outcome:
         shards: how many there were.
         seconds: of computing, summed over the shards.
         cores: of the machines that computed them.
+        processor: what `machine.processor` says of them; None if shards of an earlier version do
+            not say it.
     """
 
     report: Report
     shards: int
     seconds: float
     cores: list[int]
+    processor: dict[str, str] | None
 
 
 def run(
@@ -81,7 +84,8 @@ def run(
         shard: images in each, a multiple of `plan.batch_size`; by default `shard_size(plan)`.
 
     Raises:
-        InputError: for a folder that holds another run, or shards that batches do not fill.
+        InputError: for a folder that holds another run, or one whose shards were computed on a
+            processor that rounds differently, or shards that batches do not fill.
         DataError: if a file of the run cannot be written.
     """
     digest = images_digest(images)
@@ -102,6 +106,8 @@ def run(
         before = {first: shards and shards.read(first, progress) for first in firsts}
         done = {first: record for first, record in before.items() if record}
         missing = [first for first in firsts if first not in done]
+        if done and missing:
+            _check_processor(folder, _processor(done.values()), compute)
         if done and missing and progress:
             _note(f"{len(done)} of {len(firsts)} shards were done before: going on with the rest")
         pieces = ((first, images[first : first + shard]) for first in missing)
@@ -110,9 +116,11 @@ def run(
         with bar:
             for first, record in (compute or here)(plan, pieces, bar.update):
                 _check_versions(record, facts)
+                done[first] = record
+                if _processor(done.values()) is None:
+                    raise _rounds_otherwise(folder, record["processor"]["name"])
                 if shards:
                     shards.write(first, record)
-                done[first] = record
     return _merged(plan, [done[first] for first in firsts])
 
 
@@ -161,6 +169,7 @@ def measured(
         "seconds": round(time.perf_counter() - started, 3),
         "cores": machine.cores(),
         "versions": machine.versions(),
+        "processor": machine.processor(),
         "report": report.to_dict(),
     }
 
@@ -245,6 +254,36 @@ def _check_versions(record: dict[str, Any], facts: dict[str, Any]) -> None:
             )
 
 
+def _processor(records: Iterable[dict[str, Any]]) -> dict[str, str] | None:
+    """The processor that rounded all these shards alike; None if they differ, or do not say."""
+    found = [record.get("processor") for record in records]
+    alike = None not in found and len({each["rounding"] for each in found if each}) == 1
+    return found[0] if alike else None
+
+
+def _check_processor(
+    folder: str | Path | None, known: dict[str, str] | None, compute: Compute | None
+) -> None:
+    """Refuse to go on with shards that were rounded in another way, or may have been."""
+    if known is None:
+        raise InputError(
+            f"{folder}: expected shards that say how the processor rounds that computed them, but "
+            "those of earlier versions do not. So nothing can be added to them: name another "
+            "folder to compute all images. (One that has all its shards can be read.)"
+        )
+    if compute is None and (here := machine.processor())["rounding"] != known["rounding"]:
+        raise _rounds_otherwise(folder, here["name"])
+
+
+def _rounds_otherwise(folder: str | Path | None, name: str) -> InputError:
+    return InputError(
+        f"{folder or 'this run'}: its shards were computed on a processor that rounds TensorFlow's "
+        f"sums differently than this one ({name}), so that no report of both is right to the bit. "
+        "Go on there, or name another folder. (The same processor rounds differently with other "
+        "settings such as ONEDNN_MAX_CPU_ISA or TF_ENABLE_ONEDNN_OPTS.)"
+    )
+
+
 def _merged(plan: Plan, records: list[dict[str, Any]]) -> Outcome:
     report = plan.empty()
     for record in records:
@@ -254,6 +293,7 @@ def _merged(plan: Plan, records: list[dict[str, Any]]) -> Outcome:
         len(records),
         round(sum(record["seconds"] for record in records), 3),
         sorted({record["cores"] for record in records}),
+        _processor(records),
     )
 
 

@@ -32,7 +32,7 @@ def save_weights(model: keras.Model, path: str | Path, provenance: dict | None =
     arrays = {key: _array(variable) for key, variable in _variables(model).items()}
     with replacing(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # names of arrays
-    digest = _sha256(path)
+    digest = file_digest(path)
     if provenance is not None:
         with replacing(path.with_suffix(".json")) as file:
             text = json.dumps({**provenance, "sha256": digest}, indent=2) + "\n"
@@ -54,7 +54,7 @@ def load_weights(model: keras.Model, path: str | Path, sha256: str | None = None
     path = _npz(path)
     if not path.is_file():
         raise DataError(f"No weights file at {path}. Check the path, or train and save one there.")
-    if sha256 is not None and (found := _sha256(path)) != sha256:
+    if sha256 is not None and (found := file_digest(path)) != sha256:
         raise DataError(
             f"{path} is not the file it should be: expected sha256 {sha256}, found {found}. "
             "Restore the file from the repository, or download it again."
@@ -140,5 +140,6 @@ def _misfits(headers: Mapping[str, Header], variables: dict[str, keras.Variable]
     return missing + others + wrong
 
 
-def _sha256(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """The sha256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

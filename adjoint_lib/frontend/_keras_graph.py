@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
+from keras.src.models.functional import Functional
 
 Node = Any  # keras.src.ops.node.Node: one call of an operation
+RUNS = {"call", "__call__", "__getattribute__", "inputs", "outputs", "operations", "layers"}
 
 
 def functional(model: keras.Model) -> keras.Model:
@@ -28,11 +30,11 @@ def is_graph(model: keras.Model) -> bool:
 
 
 def computes_its_graph(model: keras.Model) -> bool:
-    """Whether calling the model runs its graph: a subclass may have a call of its own."""
-    known = (keras.Sequential.call, type(functional(model)).call)
-    graph = functional(model)
-    plain = type(graph).call.__qualname__ == "Functional.call"
-    return plain and type(model).call in known and type(model).__call__ is keras.Layer.__call__
+    """Whether calling the model runs its graph: a subclass may do it in a way of its own."""
+    known = {*keras.Sequential.__mro__, *Functional.__mro__}
+    own = {name for kind in type(model).__mro__ if kind not in known for name in vars(kind)}
+    private = {n for n in own if n.startswith("_") and not n.endswith("__")}
+    return not own & RUNS and not any(hasattr(Functional, name) for name in private)
 
 
 def replaced_methods(operation: keras.Operation) -> list[str]:
@@ -119,6 +121,15 @@ def asks_for_training(node: Node) -> bool:
     if not node.arguments.kwargs.get("training"):
         return False
     return inspect.signature(node.operation.call).parameters["training"].default is not True
+
+
+def mask_of(node: Node) -> Any:
+    """The mask that a layer is called with, by name or by its place."""
+    operation, given = node.operation, node.arguments
+    if not isinstance(operation, keras.Layer) or len(given.args) < 2:
+        return given.kwargs.get("mask")
+    signature = inspect.signature(type(operation).call)
+    return signature.bind(operation, *given.args, **given.kwargs).arguments.get("mask")
 
 
 def without_activation(layer: keras.layers.Layer) -> keras.layers.Layer:

@@ -24,11 +24,12 @@ import tensorflow as tf
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import unit_roundoff
 from adjoint_lib.core.graph import IMAGE, Shape
+from adjoint_lib.core.network import smallest
 from adjoint_lib.core.primitives import AlongAxis, is_float_array, map_pattern
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.frontend._keras_graph import Node, arguments, without_activation
 from adjoint_lib.frontend.lowering import Walk
-from adjoint_lib.frontend.refusals import readable
+from adjoint_lib.frontend.refusals import ending_of, readable
 from adjoint_lib.frontend.rules.call import before_activation
 
 THEIRS = 64  # roundings that folding saves
@@ -52,6 +53,11 @@ def compare(
         AdjointError: some layer differs by more than rounding.
         InputError: the model is not that of the network, or overflows at each image.
     """
+    if not any(node.holds for node in net.nodes):
+        raise InputError(
+            f"expected a network as adjoint_lib.equivalent makes it, but '{net.name}' does not say "
+            "which of its nodes are layers of a model: it was read from an export."
+        )
     worst: dict[str, float] = {}
     read: set[int] = set()  # layers that have read anything but zeros
     overflows, compared = "", False
@@ -61,7 +67,7 @@ def compare(
         if theirs.overflows:
             overflows = theirs.overflows
         else:
-            _compare_one(net, image[None], theirs.found, worst, read)
+            _compare_one(net, image[None], theirs, worst, read)
             compared = compared or bool(image.any())
     if overflows and not compared:
         raise InputError(
@@ -84,10 +90,11 @@ class _Execution(Walk[tf.Tensor]):
     def __init__(self, model: keras.Model, graph: keras.Model, image: np.ndarray):
         super().__init__()
         self.found: dict[str, tf.Tensor] = {}
+        self.before: dict[int, tf.Tensor] = {}  # what a final activation reads, by what it gives
         self.overflows = ""
         x = tf.constant(image, graph.inputs[0].dtype)
-        ours = self.run(graph, [x], "", [True] * len(graph.outputs))
-        for a, b in zip(ours, tf.nest.flatten(model(x, training=False)), strict=True):
+        self.outputs = self.run(graph, [x], "", [True] * len(graph.outputs))
+        for a, b in zip(self.outputs, tf.nest.flatten(model(x, training=False)), strict=True):
             if not self.overflows and not np.allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max()):
                 raise AdjointError(
                     f"model '{model.name}' gives other outputs than its layers one after the other."
@@ -105,6 +112,8 @@ class _Execution(Walk[tf.Tensor]):
         """What the layer gives when it is called: it was traced, and may do something else."""
         args, kwargs = arguments(node, inputs)
         given = tf.nest.flatten(node.operation(*args, **kwargs))
+        if found and id(found[0]) in self.before:
+            self.before[id(given[0])] = self.before[id(found[0])]
         return given if len(given) > 1 else [self._keep(name, given[0])]
 
     def apply(self, node: Node, name: str, inputs: list[Any], last: bool = False) -> tf.Tensor:
@@ -117,7 +126,9 @@ class _Execution(Walk[tf.Tensor]):
             self._keep(before_activation(name), before)
             out = before if layer.activation is None else layer.activation(before)
         else:
-            out = layer(*args, **kwargs)
+            before, out = inputs[0], layer(*args, **kwargs)
+        if last and ending_of(layer):
+            self.before[id(out)] = before
         return self._keep(name, out)
 
     def _keep(self, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -130,13 +141,14 @@ class _Execution(Walk[tf.Tensor]):
 def _compare_one(
     net: EquivalentNet,
     image: np.ndarray,
-    theirs: dict[str, tf.Tensor],
+    theirs: _Execution,
     worst: dict[str, float],
     read: set[int],
 ) -> None:
     values: dict[int, Any] = {}
     scales: dict[int, Any] = {}
     counts: dict[int, int] = {}
+    ends = _outputs(net, theirs)
     rough: dict[int, bool] = {}  # what tf.image.resize may have rounded to float32
     for number, finished in net.plan(frozenset(range(len(net.nodes)))):
         node = net.nodes[number]
@@ -154,25 +166,41 @@ def _compare_one(
                 rough[i] for i in node.inputs
             )
         u = unit_roundoff("float32" if rough[number] else net.dtype)
-        held = [theirs.get(name) for name in node.holds]
+        held = [theirs.found.get(name) for name in node.holds]
         for name, given in zip(node.holds, held, strict=True):
             if given is None or given.shape != ours.shape:
-                raise InputError(
-                    f"expected the model that '{net.name}' was made from, but layer '{name}' is "
-                    "not in this one, or has another shape."
-                )
+                raise _another(net, f"layer '{name}' is not in this one, or has another shape")
             error = ours - tf.cast(given, net.dtype)
             ratio = _largest_ratio(error, (2 * n + THEIRS) * u * A, net)
             worst[name] = max(worst.get(name, 0.0), ratio)
             if not ratio <= 1:
                 raise _difference(net, name, error)
+        if any(not any(given is end for given in held) for end in ends.get(number, ())):
+            raise _another(net, f"what node '{node.name}' gives is not among its outputs")
         if held:
             ours = tf.cast(held[-1], net.dtype)
             A, n, rough[number] = tf.abs(ours), 0, False
         values[number], scales[number], counts[number] = ours, A, n
-        read.update(x.number for x in net.layers if x.number == number and np.any(values[x.reads]))
+        if node.primitive is not None and np.abs(inputs[0]).max() > smallest(net.dtype):
+            read.add(number)
         for old in finished:
             del values[old], scales[old]
+
+
+def _outputs(net: EquivalentNet, theirs: _Execution) -> dict[int, list[tf.Tensor]]:
+    """What the model's layers give as its outputs, by the node of the network that gives each.
+
+    Of an output with a final activation, what that reads.
+    """
+    if len(net.graph.outputs) != len(theirs.outputs):
+        raise _another(net, f"it has {len(theirs.outputs)} outputs, not {len(net.graph.outputs)}")
+    layers = {id(value) for value in theirs.found.values()}
+    found: dict[int, list[tf.Tensor]] = {}
+    for number, out in zip(net.graph.outputs, theirs.outputs, strict=True):
+        end = theirs.before.get(id(out), out)
+        if number != IMAGE and id(end) in layers:
+            found.setdefault(number, []).append(end)
+    return found
 
 
 def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]) -> tf.Tensor:
@@ -185,8 +213,11 @@ def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]
 
 def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, net: EquivalentNet) -> float:
     """max |error| / limit, where what underflows does not count."""
-    tiny = np.finfo(net.dtype.as_numpy_dtype).tiny / unit_roundoff(net.dtype)
-    return float(np.max(np.abs(error) / (np.asarray(limit) + tiny)))
+    return float(np.max(np.abs(error) / (np.asarray(limit) + smallest(net.dtype))))
+
+
+def _another(net: EquivalentNet, found: str) -> InputError:
+    return InputError(f"expected the model that '{net.name}' was made from, but {found}.")
 
 
 def _difference(net: EquivalentNet, name: str, error: tf.Tensor) -> AdjointError:

@@ -25,6 +25,7 @@ from adjoint_lib.frontend._keras_graph import (
     is_keras_operator,
     is_kerass_own,
     leaves,
+    mask_of,
     replaced_methods,
     trace,
 )
@@ -263,7 +264,7 @@ def check_activation(operation: keras.Operation, activation: str, name: str) -> 
 
 def check_call(node: Node, name: str) -> None:
     """Refuse a call that asks for training behaviour or masks entries."""
-    if node.arguments.kwargs.get("mask") is not None:
+    if mask_of(node) is not None:
         raise UnsupportedLayer(
             f"layer '{name}' is called with a mask, which multiplies activations by each other. "
             "Call it without."

@@ -22,8 +22,8 @@ from adjoint_lib.core._threads import run_in_thread
 from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
 from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
 from adjoint_lib.core.frozen import Frozen
-from adjoint_lib.core.hypersurface import mode_of
-from adjoint_lib.core.network import Layer
+from adjoint_lib.core.hypersurface import check_bytes, mode_of
+from adjoint_lib.core.network import Layer, smallest
 from adjoint_lib.core.strategy import WORKSPACE
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.frontend.comparison import compare
@@ -135,7 +135,7 @@ class Plan:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
         self.net = net if dtype is None else net.astype(dtype)
         self.layers = chosen_layers(self.net, layers, mode)
-        self.method, self.k, self.max_bytes = method, check_k(k), max_bytes
+        self.method, self.k, self.max_bytes = method, check_k(k), check_bytes(max_bytes)
         self.weights_rounded = check_format(weights_rounded)
         if units is not None and (
             isinstance(units, bool) or not isinstance(units, int) or units < 1
@@ -234,6 +234,11 @@ class Plan:
                     f"overflows {net.dtype.name} at these images. Verify in float64, or check the "
                     "weights."
                 )
+            if 0 < A.max() < smallest(net.dtype):
+                raise AdjointError(
+                    f"layer '{layer.name}' has units of at most {A.max():.1e}, which underflow "
+                    f"{net.dtype.name} at these images. Verify in float64, or scale the images."
+                )
             limit = bound(net, layer, method, rough, pulled=self.sample is not None)
             report.layers[layer.name] += measure(c, found, A, largest, limit, u)
         return report
@@ -281,6 +286,12 @@ def _largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
     return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
 
 
+def _listed(names: Sequence[str] | str) -> Sequence[str]:
+    if isinstance(names, Sequence):
+        return [names] if isinstance(names, str) else names
+    raise InputError(f"expected layers as names in a list, None or 'all', got {names!r}.")
+
+
 def chosen_layers(
     net: EquivalentNet, names: Sequence[str] | str | None, mode: str | None
 ) -> list[Layer]:
@@ -295,7 +306,7 @@ def chosen_layers(
     elif isinstance(names, str) and names == "all":
         found = known
     else:
-        found = [net.layer(name) for name in ([names] if isinstance(names, str) else names)]
+        found = [net.layer(name) for name in _listed(names)]
         for layer in found:
             mode_of(layer, mode)
     found = [layer for layer in found if mode is None or mode in layer.modes]

@@ -418,6 +418,12 @@ BAD_INPUT = {
     "weights not there": ([*VERIFY, "--weights", "nowhere.npz"], "nowhere.npz"),
     "no workers": ([*VERIFY, "--workers", "0"], "at least 1"),
     "two clusters": ([*VERIFY, "--workers", "1", "--scheduler", "tcp://x:1"], "not allowed with"),
+    "no scheduler": ([*VERIFY, "--scheduler", ""], "--scheduler: expected an address"),
+    "scheduler of no kind": ([*VERIFY, "--scheduler", "nonsense://x"], "Dask scheduler"),
+    "weights without name": ([*VERIFY, "--weights", ""], ".npz"),
+    "file without name": (["info", "--file", ""], "expected a .keras file"),
+    "output without name": ([*VERIFY, "--output", ""], "--output"),
+    "onto without name": ([*VERIFY, "--onto", ""], "expected a report"),
     "no threads": ([*VERIFY, "--threads", "0"], "at least 1"),
     "other threads than began": ([*VERIFY, "--threads", "1000"], "start afresh"),
     "weights in other formats": ([*VERIFY, "--weights-rounded", "float8"], "bfloat16"),
@@ -507,8 +513,19 @@ def test_what_is_unforeseen_keeps_its_traceback(run, tiny, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(verification.Plan, "report", broken)
-    with pytest.raises(ZeroDivisionError):
-        run("verify", "--file", tiny)
+    code, out, err = run("verify", "--file", tiny)
+    assert (code, out) == (3, "")  # not 1: no check has failed
+    assert "Traceback" in err and "ZeroDivisionError" in err
+
+
+def test_what_the_system_refuses_is_said_in_one_line(run, tiny, monkeypatch):
+    def refused(*arguments, **options):
+        raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr(runs, "run", refused)
+    code, out, err = run("verify", "--file", tiny)
+    assert (code, out) == (3, "")
+    assert "No space left on device: 'somewhere'" in err and "Traceback" not in err
 
 
 # ---- interrupts and closed pipes
@@ -573,3 +590,73 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_traceback(arguments, codes)
     _, err = process.communicate()
     assert process.returncode in codes
     assert err == ""
+
+
+# ---- outputs and disks that refuse
+
+
+def limited(size):
+    """For `preexec_fn`: no file may grow beyond so many bytes, as on a disk that is full."""
+
+    def limit():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["data"], ["data", "--json"], ["--help"]])
+def test_a_standard_output_that_is_full_exits_3_in_one_line(arguments):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        process = start(*arguments, stdout=full, env=environment)
+        _, err = process.communicate()
+    assert process.returncode == 3
+    assert "standard output could not be written" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("closed, code", [(">&-", 3), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 3)])
+def test_closed_streams(closed, code):
+    command = shlex.join([sys.executable, "-m", "adjoint_lib", "data", "--json"])
+    done = subprocess.run(
+        f"{command} {closed}", shell=True, cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    if code == 0:
+        assert len(json.loads(done.stdout)) == 6
+    elif "2>" not in closed:
+        assert "expected it open" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits as on POSIX")
+def test_a_full_disk_stops_a_training_in_one_line(tmp_path):
+    command = ["train", "--model", "vgg7", "--dataset", "cifar10", "--sample", "--epochs", "1"]
+    options = {"preexec_fn": limited(100_000)}  # not enough for a checkpoint
+    process = start(*command, "--folder", tmp_path / "run", **options)
+    out, err = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert "checkpoint.npz: could not be written" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert files_in(tmp_path / "run") == {".lock"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits as on POSIX")
+def test_a_full_disk_leaves_no_half_written_report(tiny, tmp_path):
+    output = tmp_path / "report.json"
+    command = ["verify", "--file", tiny, "--json", "--output", output]
+    process = start(*command, preexec_fn=limited(2000))
+    out, err = process.communicate()
+    assert process.returncode == 2 and "could not be written" in err
+    assert json.loads(out)["images"] == 2  # the report is not lost
+    assert files_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null/run", os.devnull])
+def test_a_folder_that_cannot_be_written_to_is_refused_before_training(run, folder):
+    command = ["train", "--model", "vgg7", "--dataset", "cifar10", "--sample", "--epochs", "1"]
+    code, out, err = run(*command, "--folder", folder)
+    assert (code, out) == (2, "")
+    assert "expected a folder for the run that can be made and written to" in err

@@ -215,6 +215,12 @@ def test_dense_layers_on_maps_are_convolutions():
         (np.ones(3, bool), r"\.at"),
         (slice(None, None, 0), "zero"),
         (slice("a", None), "slice"),
+        ([[0], [1, 2]], r"\.at"),
+        (range(2), r"\.at"),
+        (np.array(True), "int or a slice"),
+        (np.array(1.0), "int or a slice"),
+        (None, "int or a slice"),
+        (10**400, "out of range"),
     ],
 )
 def test_an_index_that_is_neither_int_nor_slice_is_refused_in_words(index, said):
@@ -227,5 +233,8 @@ def test_an_index_that_is_neither_int_nor_slice_is_refused_in_words(index, said)
     image = np.ones((6, 6, 1), np.float32)
     with pytest.raises(al.InputError, match=said):
         net.hypersurface(image, "c")[index]
-    with pytest.raises(al.InputError, match="max_bytes"):
-        net.hypersurface(image, "c", max_bytes="1 GB")
+    for size in ("1 GB", 1.5, 0, -1, True, None):
+        with pytest.raises(al.InputError, match="max_bytes"):
+            net.hypersurface(image, "c", max_bytes=size)
+        with pytest.raises(al.InputError, match="max_bytes"):
+            al.verify(net, image, max_bytes=size)

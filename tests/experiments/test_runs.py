@@ -191,6 +191,60 @@ def test_a_worker_with_other_versions_is_found_out(tmp_path):
     assert not shards(tmp_path)
 
 
+def half_done(folder, **changed):
+    """A folder with the first of three shards, whose record is changed."""
+    run(folder)
+    for path in shards(folder)[1:]:
+        path.unlink()
+    (first,) = shards(folder)
+    content = json.loads(first.read_text())
+    del content["sha256"]
+    for key, value in changed.items():
+        content["record"].pop(key)
+        content["record"] |= {} if value is None else {key: value}
+    first.write_bytes(runs._json({"sha256": runs._digest(content), **content}))
+
+
+def test_a_folder_is_not_continued_where_sums_are_rounded_differently(tmp_path, monkeypatch):
+    """It was, in silence: with ONEDNN_MAX_CPU_ISA set, or on another machine."""
+    half_done(tmp_path)
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    honest = machine.processor()
+    other = {"name": "another", "rounding": "0" * 12}
+    monkeypatch.setattr(machine, "processor", lambda: other)
+    with pytest.raises(al.InputError, match=r"rounds .* differently .*another.*ONEDNN_MAX"):
+        run(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
+    monkeypatch.setattr(machine, "processor", lambda: {**honest, "name": "one that rounds alike"})
+    assert run(tmp_path).report == WHOLE
+    monkeypatch.setattr(machine, "processor", lambda: other)
+    outcome = run(tmp_path)  # all is there: it is read, and says who computed it
+    assert outcome.report == WHOLE and outcome.processor["rounding"] == honest["rounding"]
+
+
+def test_workers_that_round_differently_are_found_out(tmp_path):
+    def elsewhere(plan, pieces, step):
+        for first, record in runs.here(plan, pieces, step):
+            yield first, {**record, "processor": {"name": "new", "rounding": str(first)}}
+
+    with pytest.raises(al.InputError, match=r"rounds .* differently .*new"):
+        run(tmp_path, compute=elsewhere)
+    assert len(shards(tmp_path)) == 1
+
+
+def test_shards_that_do_not_say_how_they_were_rounded_are_read_but_not_continued(tmp_path):
+    half_done(tmp_path / "half", processor=None)
+    with pytest.raises(al.InputError, match=r"earlier versions.*name another folder"):
+        run(tmp_path / "half")
+    whole = tmp_path / "whole"
+    half_done(whole, processor=None)
+    run(tmp_path / "new")
+    for path in shards(tmp_path / "new")[1:]:
+        shutil.copy(path, whole)
+    outcome = run(whole)
+    assert outcome.report == WHOLE and outcome.processor is None
+
+
 def test_an_unreadable_manifest_is_an_error_with_the_remedy(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(al.DataError, match="remove this one"):

@@ -6,6 +6,7 @@ The runs here are short ones on the embedded sample; the file takes about a minu
 import csv
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -533,6 +534,26 @@ def test_a_finished_run_is_left_alone(finished):
         "vgg7", "cifar10", tiny(), 0, finished.parent, sample=True, progress=False
     )
     assert again == finished and state() == before
+
+
+def test_a_finished_run_is_not_taken_for_another(finished, tmp_path):
+    """Without its checkpoint, the weights of seed 0 were given to who asked for seed 1."""
+
+    def again(seed=0, model="vgg7"):
+        return training.train(
+            model, "cifar10", tiny(), seed, tmp_path, sample=True, progress=False
+        ).read_bytes()
+
+    shutil.copytree(finished.parent, tmp_path, dirs_exist_ok=True)
+    whole = finished.read_bytes()
+    (tmp_path / finished.name).write_bytes(whole[:-9])
+    assert again() == whole  # written once more, from the checkpoint
+    (tmp_path / "checkpoint.npz").write_bytes(b"damaged")
+    assert again() == whole  # which a finished run does not need
+    (tmp_path / "checkpoint.npz").unlink()
+    assert again() == whole
+    with pytest.raises(InputError, match="seed 0 there, 1 now"):
+        again(seed=1)
 
 
 def test_equal_seeds_give_equal_weights_and_other_seeds_others(finished, tmp_path):

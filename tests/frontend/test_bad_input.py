@@ -38,8 +38,9 @@ WRONG_CALLS = {
     "k < 0": (lambda: hypersurface(k=-1 / 8), "k > 0"),
     "k = NaN": (lambda: hypersurface(k=float("nan")), "k > 0"),
     "k = infinity": (lambda: NET.value(X, k=float("inf")), "finite k > 0"),
+    "k without end": (lambda: hypersurface(k=10**400), "k > 0 .* got 1000"),
     "k as text": (lambda: hypersurface(k="1/8"), "k > 0 .* got '1/8'"),
-    "dtype": (lambda: NET.astype("float16"), "float32 or float64, got float16"),
+    "dtype": (lambda: NET.astype("float16"), "float32 or float64, got 'float16'"),
     "direction of wrong shape": (
         lambda: NET.tangent(X, X[None], np.zeros((1, 5))),
         r"dx_b of shape \(1, 12\), got \(1, 5\)",

@@ -46,7 +46,7 @@ from unittest import mock
 import keras
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import adjoint_lib as al
@@ -91,39 +91,96 @@ def test_random_architecture(plan: Plan):
         forget()
 
 
-@settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "40")))
-@given(
+@dataclass(frozen=True)
+class Case:
+    """A plan, and what may be odd about its model and image."""
+
+    plan: Plan
+    dtype: str
+    ties: bool  # weights and image of small multiples of a half
+    image_scale: float
+    kernel_scale: float
+    k: float
+    subclass: bool
+    training: bool | None  # what every call is told of it
+    odd_names: bool
+
+    def build(self) -> tuple[keras.Model, np.ndarray]:
+        """The model and an image."""
+        policy = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(self.dtype)
+        told = {"training": self.training, "odd_names": self.odd_names}
+        try:
+            with mock.patch.multiple(Builder, **told):
+                model, image = build(self.plan), self.plan.image()
+        finally:
+            keras.config.set_dtype_policy(policy)
+        if self.ties:
+            model.set_weights([np.round(2 * np.abs(w)) / 2 for w in model.get_weights()])
+            image = np.round(image)
+        for variable in model.weights:
+            if variable.name == "kernel":
+                variable.assign(self.kernel_scale * variable)
+        if self.subclass:
+            model = Subclass(model.inputs, model.outputs, name="drawn")
+        return model, self.image_scale * image
+
+
+cases = st.builds(
+    Case,
     plans(),
     st.sampled_from(["float32", "float64"]),
-    st.sampled_from(["random", "ties"]),
-    st.sampled_from([1.0, 1e-6, 1e6]),
+    st.booleans(),
+    st.sampled_from([1.0, 1.0, 1e-6, 1e6, 1e-25, 1e25, 1e-40]),
+    st.sampled_from([1.0, 1.0, 1.0, 1e-5, 1e5, 1e-14, 1e14]),
+    st.sampled_from([1 / 8, 0.1, 1.0, 3.0, 1e-40, 1e30]),
+    st.booleans(),
+    st.sampled_from([None, None, False, True]),
     st.booleans(),
 )
-def test_random_architecture_against_the_model(plan, dtype, kind, scale, subclass):
-    """Both precisions, small integers that tie everywhere, other scales, plain subclasses."""
-    policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        model, image = build(plan), scale * plan.image()
-    finally:
-        keras.config.set_dtype_policy(policy)
-    if kind == "ties":
-        model.set_weights([np.round(2 * np.abs(w)) / 2 for w in model.get_weights()])
-        image = np.round(plan.image())
-    if subclass:
-        model = Subclass(model.inputs, model.outputs, name="drawn")
+RANGE = ("overflow", "underflow", "in the range of")  # words of an error that are in order
+
+
+@settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "40")))
+@given(cases)
+def test_random_architecture_against_the_model(case: Case):
+    """Precisions, ties, scales, k, subclasses, training flags and names, with a second reference.
+
+    `verify(model=...)` compares each layer with the Keras model. The model is read, or refused for
+    a reason that it has.
+    """
+    model, image = case.build()
+    trains = any(node.arguments.kwargs.get("training") for node in nodes_of(model))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             net = al.equivalent(model)
-            report = al.verify(net, image, layers="all", model=model, progress=False)
-        except al.AdjointError as error:
-            assert "overflow" in str(error) or "range of" in str(error), error
+            report = al.verify(net, image, "all", k=case.k, model=model, progress=False)
+        except al.UnsupportedLayer as error:
+            event("refused: called in training mode")
+            assert trains and "training=True" in str(error)
             return
+        except al.AdjointError as error:
+            clash = case.odd_names and "two layers would be" in str(error)
+            found = [words for words in RANGE if words in str(error)]
+            event("refused: two layers of one name" if clash else f"refused: {found}")
+            assert clash or found, error
+            return
+    event("verified")
+    assert not trains
     for name, layer in report.layers.items():
         assert layer.worst <= layer.bound, name
     if next(examples_since_clearing) % 20 == 0:
         forget()
+
+
+def nodes_of(model: keras.Model) -> Iterator:
+    """Every call in a model and in those nested in it."""
+    for nodes in functional(model)._nodes_by_depth.values():
+        for node in nodes:
+            yield node
+            if isinstance(node.operation, keras.Model):
+                yield from nodes_of(node.operation)
 
 
 class Subclass(keras.Model):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import adjoint_lib as al
+from adjoint_lib.explorer import export
 from reference import image_of, small_net
 
 L = keras.layers
@@ -46,8 +47,10 @@ def test_a_name_that_a_second_use_takes_is_refused():
         al.equivalent(keras.Model(x, shared(shared(L.Dense(4, name="c#2")(x)))))
 
 
-def test_a_name_with_a_number_sign_is_fine_alone():
-    assert al.equivalent(sequence(L.Dense(2, name="c#2"))).layers[0].name == "c#2"
+@pytest.mark.parametrize("name", ["c#2", "image", "c, before its activation", "ö Ω %s {}", "*"])
+def test_any_other_name_is_fine(name):
+    model = sequence(L.Dense(3, name="c", activation="relu"), L.Dense(2, name=name))
+    assert [layer.name for layer in al.equivalent(model).layers] == ["c", name]
 
 
 # ------------------------------------------------------------------ what a call computes
@@ -71,6 +74,23 @@ def test_a_call_with_a_mask_is_refused():
         al.equivalent(keras.Model(y, inner([y, y[..., 0] > 0])))
 
 
+@pytest.mark.filterwarnings("ignore:the final softmax")
+@pytest.mark.parametrize("layer", [L.GlobalAveragePooling1D, lambda name: L.Softmax(1, name=name)])
+def test_a_constant_mask_without_its_name_is_refused(layer):
+    """The mask of a final softmax went with it: the scores had another order than the model's."""
+    x = keras.Input((4, 2))
+    mask = np.array([[True, True, False, False]])
+    masked = layer(name="masked")(x, mask if layer is L.GlobalAveragePooling1D else mask[..., None])
+    with pytest.raises(al.UnsupportedLayer, match="'masked' is called with a mask"):
+        al.equivalent(keras.Model(x, masked))
+
+
+def test_joining_along_the_images_of_a_batch_is_refused():
+    x = keras.Input((4,))
+    with pytest.raises(al.UnsupportedLayer, match=r"'join' joins images"):
+        al.equivalent(keras.Model(x, L.Dense(2)(L.Concatenate(0, name="join")([x, x]))))
+
+
 class Doubling(keras.Model):
     """A functional model by its construction, with a call of its own beside its graph."""
 
@@ -86,6 +106,13 @@ class DoublingSequence(keras.Sequential):
 class DoublingOutside(keras.Model):
     def __call__(self, *args, **kwargs):
         return 2 * super().__call__(*args, **kwargs)
+
+
+class DoublingInputs(keras.Model):
+    """It changes what only Keras's own call uses."""
+
+    def _standardize_inputs(self, inputs):
+        return [2 * x for x in super()._standardize_inputs(inputs)]
 
 
 class Plain(keras.Model):
@@ -110,7 +137,7 @@ def built(kind: type, nested: bool) -> keras.Model:
     return keras.Model(x, model(x))
 
 
-@pytest.mark.parametrize("kind", [Doubling, DoublingSequence])
+@pytest.mark.parametrize("kind", [Doubling, DoublingSequence, DoublingInputs])
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_subclass_with_a_call_of_its_own_is_read_by_its_call(kind, nested):
     """It was read as its graph: half of what the model computes."""
@@ -240,12 +267,47 @@ def test_a_value_outside_the_range_of_the_dtype_is_refused(k):
         net.astype("float32").value(image_of(net), k=k)
 
 
-@pytest.mark.parametrize("size", [1e39, 1e-46])
+@pytest.mark.parametrize("size", [1e39, 1e-33, 1e-46])
 def test_an_image_outside_the_range_of_the_dtype_is_refused(size):
     _, net = small_net()
     image = size * np.ones(net.input_shape)
     with pytest.raises(al.InputError, match="images in the range of float32"):
         net.astype("float32").hypersurface(image, "out")
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-20])
+@pytest.mark.parametrize("nested", [False, True])
+def test_weights_whose_product_underflows_are_refused(size, nested):
+    """Their H is a product of all of them, and was 0."""
+    layers = [L.Dense(4, use_bias=False, name=f"d{n}", activation="relu") for n in range(6)]
+    model = sequence(*layers)
+    for layer in layers:
+        layer.kernel.assign(size * np.ones((4, 4)))
+    model = keras.Sequential([keras.Input((4,)), model]) if nested else model
+    with pytest.raises(al.InputError, match=r"'.*d\d' and those before it.*underflows float32"):
+        al.equivalent(model)
+
+
+def test_small_weights_are_exact_in_float64():
+    layers = [L.Dense(4, use_bias=False, name=f"d{n}", dtype="float64") for n in range(6)]
+    model = sequence(*layers, dtype="float64")
+    for layer in layers:
+        layer.kernel.assign(1e-20 * np.eye(4))
+    net, x = al.equivalent(model), np.ones(4)
+    np.testing.assert_allclose(net.hypersurface(x, "d5")[...].value, 1e-120 * x, rtol=1e-12)
+    with pytest.raises(al.InputError, match="underflows float32"):
+        net.astype("float32")
+
+
+def test_units_that_underflow_are_not_verified():
+    net = al.equivalent(sequence(L.Dense(4, use_bias=False), L.Dense(4, use_bias=False)))
+    for layer in net.layers:
+        assert al.verify(net, 1e-20 * np.ones(4), progress=False).passed, layer
+    tiny = sequence(*(L.Dense(4, use_bias=False, name=f"d{n}") for n in range(2)))
+    for layer in tiny.layers:
+        layer.kernel.assign(1e-10 * np.eye(4))
+    with pytest.raises(al.AdjointError, match=r"'d1' has units of at most .* underflow float32"):
+        al.verify(al.equivalent(tiny), 1e-20 * np.ones(4), progress=False)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -443,6 +505,24 @@ def test_verify_refuses_a_model_of_other_layers():
     other = sequence(L.Conv2D(4, 3, name="else", dtype="float64"), shape=(8, 7, 2), dtype="float64")
     with pytest.raises(al.InputError, match="expected the model that"):
         al.verify(net, image_of(net), model=other)
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_verify_refuses_a_model_that_goes_on_after_the_last_layer(more):
+    """Every layer of the network was as in the model, but the model's outputs were others."""
+    x = keras.Input((4,))
+    y = L.Dense(3, name="out")(x)
+    net, last = al.equivalent(keras.Model(x, y)), L.ReLU(name="last")(y)
+    with pytest.raises(al.InputError, match=r"expected the model that.*outputs"):
+        al.verify(net, np.ones(4), model=keras.Model(x, [y, last] if more else last))
+
+
+def test_verify_refuses_to_compare_a_network_that_knows_no_layers(tmp_path):
+    """One that was read from an export was compared with nothing, and passed."""
+    model, net = small_net()
+    net.export(tmp_path / "net")
+    with pytest.raises(al.InputError, match="read from an export"):
+        al.verify(export.read(tmp_path / "net"), image_of(net), model=model)
 
 
 def test_interpolation_of_a_single_pixel_in_float64_is_accepted():

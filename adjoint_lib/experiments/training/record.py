@@ -54,7 +54,7 @@ def training_record(
                 validation.astype("<i8").tobytes()
             ).hexdigest(),
         },
-        "data": _digests(settings),
+        "data": data_digests(settings),
         "time": {
             "wall_seconds": round(progress["seconds"], 1),
             "cpu_seconds": round(progress["cpu_seconds"], 1),
@@ -86,7 +86,7 @@ def command(settings: dict) -> str:
     return words + " --sample" * settings["sample"]
 
 
-def _digests(settings: dict) -> dict[str, str]:
+def data_digests(settings: dict) -> dict[str, str]:
     """The sha256 of every data file that the run has read."""
     dataset = DATASETS[settings["dataset"]]
     files = (dataset.sample,) if settings["sample"] else dataset.files

@@ -41,8 +41,8 @@ from adjoint_lib.experiments.training.evaluation import Accuracy
 from adjoint_lib.experiments.training.learner import Learner
 from adjoint_lib.experiments.training.recipes import Recipe
 from adjoint_lib.experiments.training.recipes import recipe as named_recipe
-from adjoint_lib.experiments.training.record import training_record
-from adjoint_lib.experiments.weights import save_weights
+from adjoint_lib.experiments.training.record import data_digests, training_record
+from adjoint_lib.experiments.weights import file_digest, provenance, save_weights
 
 CHECKPOINT = "checkpoint.npz"
 LOG = "log.csv"
@@ -108,12 +108,24 @@ def train(
     if tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
     with RunFolder.claimed(folder, kept="What was saved before is kept") as claimed:
-        run = _Run(settings, recipe, claimed, checkpoint_seconds, progress)
-        run.resume()
-        if not run.weights.with_suffix(".json").exists():
+        weights = claimed.path / f"{model}-{dataset}.npz"
+        if not _finished(weights, claimed, settings):
+            run = _Run(settings, recipe, claimed, checkpoint_seconds, progress)
+            run.resume()
             run.finish_epochs()
-            run.finish()
-    return run.weights
+            run.finish(weights)
+    return weights
+
+
+def _finished(weights: Path, folder: RunFolder, settings: dict) -> bool:
+    """Whether the weights of this run are there; those of another run are refused."""
+    if not weights.with_suffix(".json").exists():
+        return False
+    record = provenance(weights)
+    now = {**settings, "data": data_digests(settings)}
+    del now["sample"]  # as the digests of the data say
+    folder.require_same(record, now)
+    return weights.is_file() and file_digest(weights) == record["sha256"]
 
 
 def split(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -221,7 +233,6 @@ class _Run:
         name, dataset, seed = settings["model"], settings["dataset"], settings["seed"]
         self.settings, self.recipe, self.folder = settings, recipe, folder
         self.checkpoint_seconds, self.show = checkpoint_seconds, progress
-        self.weights = folder.path / f"{name}-{dataset}.npz"
         self.images, self.labels = _training_images(dataset, settings["sample"])
         self.training, self.validation = split(len(self.images), seed)
         self.steps = len(self.training) // recipe.batch
@@ -367,7 +378,7 @@ class _Run:
 
     # ---- the end
 
-    def finish(self) -> None:
+    def finish(self, weights: Path) -> None:
         """Write the best weights and their record; look at the test images."""
         self.learner.set_weights(self.best)
         found = {"train": self._accuracy(self.training)}
@@ -377,8 +388,8 @@ class _Run:
         record = training_record(
             self.settings, self.progress.stored(), self.training, self.validation, found
         )
-        with self.folder.saving(self.weights.name):
-            save_weights(self.learner.model, self.weights, record)
+        with self.folder.saving(weights.name):
+            save_weights(self.learner.model, weights, record)
 
 
 def _training_images(dataset: str, sample: bool) -> tuple[np.ndarray, np.ndarray]:

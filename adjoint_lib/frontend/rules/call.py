@@ -108,7 +108,7 @@ class Ref:
 
 def before_activation(name: str) -> str:
     """What a layer gives before its own activation, as nodes note it in `holds`."""
-    return f"{name}, before its activation"
+    return f"{name}/before its activation"  # no name of a layer has a slash
 
 
 Rule = Callable[[Call], int]

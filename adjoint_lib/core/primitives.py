@@ -185,6 +185,7 @@ class Conv(Kernel):
         return tf.split(x, self.groups, axis=-1)
 
     def _convolve(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        x, kernel = two_channels(x, kernel, self.strides)
         return tf.nn.convolution(x, kernel, self.strides, self.padding, dilations=self.dilation)
 
     def _transpose(self, g: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
@@ -246,6 +247,7 @@ class ConvTranspose(Kernel):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         kernel = spread(self.kernel, self.dilation)
+        g, kernel = two_channels(g, kernel, self.strides)
         return (tf.nn.convolution(g, kernel, self.strides, self.padding),)
 
     def scaled(self, factor: np.ndarray) -> Kernel:
@@ -257,6 +259,18 @@ class ConvTranspose(Kernel):
 
     def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(self.kernel.shape[:-1])
+
+
+def two_channels(
+    x: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, ...]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The two, with a second in-channel of zeros where TensorFlow errs with a single one.
+
+    For strides (1, s) and an output one entry wide, oneDNN mixes up the rows of a float32 batch.
+    """
+    if kernel.shape[-2] > 1 or len(set(strides)) == 1:
+        return x, kernel
+    return tf.concat([x, tf.zeros_like(x)], -1), tf.concat([kernel, tf.zeros_like(kernel)], -2)
 
 
 def padding_of(size: int, taps: int, stride: int, kind: str) -> tuple[int, int]:

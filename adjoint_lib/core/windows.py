@@ -180,8 +180,8 @@ def _(primitive: p.Conv, pattern: p.Pattern, inputs: Inputs) -> Patch | tf.Tenso
     through = passage(patch, taps, primitive.strides, primitive.padding)
     if primitive.groups > 1 or through is None:
         return None
-    values = through.trimmed(patch.values)
-    kernel, strides = primitive.kernel, primitive.strides
+    strides = primitive.strides
+    values, kernel = p.two_channels(through.trimmed(patch.values), primitive.kernel, strides)
     return through.patch(tf.nn.conv2d(values, kernel, strides, through.padding, dilations=dilation))
 
 

@@ -347,6 +347,27 @@ def test_a_hypersurface_that_overflows_is_refused():
         net.hypersurface(1e-20 * np.ones(4, np.float32), "d2")[...]
 
 
+# ------------------------------------------------------------------ errors of TensorFlow's own
+
+
+@pytest.mark.parametrize("strides", [(1, 2), (1, 3), (2, 1)])
+@pytest.mark.parametrize(
+    "kind, width", [(L.Conv2D, 2), (L.Conv2D, 4), (L.Conv2DTranspose, 1), (L.Conv2DTranspose, 2)]
+)
+def test_one_channel_and_unequal_strides_in_float32(kind, width, strides):
+    """oneDNN mixes up the rows of a batch there: H was wrong by its own size, in many units."""
+    first, last = L.Conv2D(1, 1, name="first"), kind(1, 2, strides, name="last")
+    net = al.equivalent(sequence(first, last, L.Flatten(), L.Dense(20), shape=(4, width, 1)))
+    images = np.random.default_rng(0).normal(size=(7, 4, width, 1))
+    single = [net.value(image)["last"][0] for image in images]
+    np.testing.assert_allclose(net.value(images)["last"], single, atol=1e-6)
+    report = al.verify(net, images[0], "all", progress=False)
+    assert report.passed, report
+    for layer in net.layers:
+        H, wide = (n.hypersurface(images[0], layer.name) for n in (net, net.astype("float64")))
+        np.testing.assert_allclose(np.asarray(H), np.asarray(wide), atol=1e-5)
+
+
 # ------------------------------------------------------------------ ties
 
 

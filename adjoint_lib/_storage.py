@@ -26,6 +26,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 from adjoint_lib.errors import AdjointError, DataError
 
 MAX_JSON = 64 << 20  # bytes
+MAX_PARTS = 2_000_000  # of a JSON object: brackets and commas; each takes up to 72 bytes
 MAX_MEMBERS = 10_000  # arrays in one file
 MAX_HEADER = 1 << 14  # bytes that say the shape and type of an array
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -64,8 +65,14 @@ def decoding(path: str | Path, expected: str, remedy: str) -> Iterator[None]:
 def read_json(path: str | Path, expected: str, remedy: str) -> dict[str, Any]:
     """The JSON object in a file of at most `MAX_JSON` bytes; the arguments are `decoding`'s."""
     with decoding(path, expected, remedy):
-        content = _ordinary(path, MAX_JSON).read_bytes()
-        return require(json.loads(content), dict, "a JSON object")
+        return parse_json(ordinary(path, MAX_JSON).read_bytes())
+
+
+def parse_json(content: bytes) -> dict[str, Any]:
+    """The JSON object that these bytes are, if its parts do not take far more memory than they."""
+    if (parts := sum(map(content.count, (b"[", b"{", b",")))) > MAX_PARTS:
+        raise ValueError(f"{parts} parts, more than {MAX_PARTS}")
+    return require(json.loads(content), dict, "a JSON object")
 
 
 def require(value: Any, kind: type, what: str) -> Any:
@@ -84,7 +91,7 @@ def read_arrays(
         accept: raises an error for arrays that are not to be read. It gets the shape and type of
             each before any is decompressed, so what it lets through bounds the memory that is used.
     """
-    with decoding(path, expected, remedy), zipfile.ZipFile(_ordinary(path)) as archive:
+    with decoding(path, expected, remedy), zipfile.ZipFile(ordinary(path)) as archive:
         members = archive.infolist()
         if len(members) > MAX_MEMBERS:
             raise ValueError(f"{len(members)} arrays, more than {MAX_MEMBERS}")
@@ -97,7 +104,7 @@ def read_arrays(
 
 def read_array(path: Path, name: str, expected: str, remedy: str, max_bytes: int) -> np.ndarray:
     """One array of an `.npz` file, of at most `max_bytes`; the rest of the file stays unread."""
-    with decoding(path, expected, remedy), zipfile.ZipFile(_ordinary(path)) as archive:
+    with decoding(path, expected, remedy), zipfile.ZipFile(ordinary(path)) as archive:
         member = archive.getinfo(f"{name}.npy")
         if (size := _header(archive, member).nbytes) > max_bytes:
             raise ValueError(f"{name} has {size} bytes, more than {max_bytes}")
@@ -106,14 +113,14 @@ def read_array(path: Path, name: str, expected: str, remedy: str, max_bytes: int
 
 def read_npy(path: str | Path, expected: str, remedy: str) -> np.ndarray:
     """The array of numbers in an `.npy` file; the arguments are `decoding`'s."""
-    with decoding(path, expected, remedy), open(_ordinary(path), "rb") as file:
+    with decoding(path, expected, remedy), open(ordinary(path), "rb") as file:
         size = Path(path).stat().st_size
         _header_in(file.read(MAX_HEADER), size, Path(path).name)
         file.seek(0)
         return np.asarray(np.lib.format.read_array(file))
 
 
-def _ordinary(path: str | Path, most: int | None = None) -> Path:
+def ordinary(path: str | Path, most: int | None = None) -> Path:
     """The path, if it is of an ordinary file: reading a device may never end."""
     path = Path(path)
     size = path.stat().st_size

@@ -92,7 +92,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     names = "|".join(MODELS)
     which.add_argument("--model", type=model_name, metavar=names, help="one of the paper's")
-    which.add_argument("--file", metavar="MY.keras", help="a model saved by Keras 3")
+    which.add_argument("--file", type=path, metavar="MY.keras", help="a model saved by Keras 3")
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
@@ -110,6 +110,13 @@ def model_name(text: str) -> str:
     raise argparse.ArgumentTypeError(
         f"no model is called {text!r}; there are {', '.join(MODELS)}.{did_you_mean(text, MODELS)}"
     )
+
+
+def path(text: str) -> str:
+    """A type of option: a path."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, got ''.")
+    return text
 
 
 def positive(text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from adjoint_lib.cli.options import RECIPES, add_network, command, whole
+from adjoint_lib.cli.options import RECIPES, add_network, command, path, whole
 from adjoint_lib.experiments.machine import import_tensorflow
 
 
@@ -28,7 +28,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--epochs", type=whole(1), metavar="N", help="stretch or shrink the recipe to so many"
     )
     parser.add_argument(
-        "--folder", metavar="FOLDER", help="of the run (default: runs/MODEL-DATASET-RECIPE-SEED)"
+        "--folder",
+        type=path,
+        metavar="FOLDER",
+        help="of the run (default: runs/MODEL-DATASET-RECIPE-SEED)",
     )
     parser.add_argument(
         "--sample", action="store_true", help="train on the few embedded images, to try it out"

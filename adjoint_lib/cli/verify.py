@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjoint_lib.cli.console import equivalent_of, load_model, note, print_json
-from adjoint_lib.cli.options import DATASETS, add_json, add_model, command, positive, whole
+from adjoint_lib.cli.options import DATASETS, add_json, add_model, command, path, positive, whole
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import paper, resources
 from adjoint_lib.experiments.machine import import_tensorflow
@@ -94,6 +94,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--folder",
+        type=path,
         metavar="FOLDER",
         help="of the run (default: runs/verify-NET-METHOD-DIGEST; none for a single shard)",
     )

@@ -64,14 +64,20 @@ def on_workers(model: keras.Model, count: int) -> Compute:
     def compute(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
         from distributed import Client, LocalCluster
 
-        local = LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            dashboard_address=":0",  # any port, so that no other cluster is in the way
-            memory_limit=None,  # `max_bytes` bounds what a shard takes
-            preload=[QUIETLY],
-            silence_logs=logging.CRITICAL,  # what it says of a lost worker is dealt with here
-        )
+        try:
+            local = LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                dashboard_address=":0",  # any port, so that no other cluster is in the way
+                memory_limit=None,  # `max_bytes` bounds what a shard takes
+                preload=[QUIETLY],
+                silence_logs=logging.CRITICAL,  # what it says of a lost worker is dealt with here
+            )
+        except (RuntimeError, OSError, TimeoutError) as error:
+            raise AdjointError(
+                f"expected {count} workers to start, but one ended before it had ({error}). Look "
+                f"whether there is enough memory; fewer workers need less. {GOES_ON}"
+            ) from error
         with local, Client(local) as client:
             yield from _spread(client, model, plan, pieces, step)
 

@@ -37,11 +37,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib._storage import replacing
+from adjoint_lib._storage import decoding, ordinary, parse_json, replacing, require
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.graph import Bias, Graph, Node, Source
 from adjoint_lib.core.primitives import Activation, Primitive, is_float_array
-from adjoint_lib.errors import DataError, InputError
+from adjoint_lib.errors import InputError
 
 FORMAT = b"adjoint-network 1\n"
 ALIGNMENT = 8  # the numbers begin at a multiple of this
@@ -62,13 +62,8 @@ def export(net: EquivalentNet, path: str | Path, dtype: str | None = None) -> No
 
 def read(path: str | Path) -> EquivalentNet:
     """The network of an exported file; a file that is damaged or something else is refused."""
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: expected a file written by net.export, found none.")
-    try:
-        return unpacked(path.read_bytes())
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    with decoding(path, "a file written by net.export", "Export the network again."):
+        return unpacked(ordinary(path).read_bytes())
 
 
 def packed(net: EquivalentNet, dtype: str | None = None) -> bytes:
@@ -95,23 +90,36 @@ def unpacked(data: bytes) -> EquivalentNet:
     """The network of an exported file's bytes."""
     if not data.startswith(FORMAT):
         found = data[: len(FORMAT)]
-        raise DataError(f"expected a file that begins with {FORMAT!r}, got {found!r}.")
+        raise ValueError(f"it begins with {found!r}, not {FORMAT!r}")
     digest, _, content = data[len(FORMAT) :].partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
-        raise DataError(
-            "the content does not have the digest that is written above it. Export it again."
-        )
+        raise ValueError("the content does not have the digest that is written above it")
     line, _, numbers = content.partition(b"\n")
-    try:
-        graph = json.loads(line)
-        flat = np.frombuffer(numbers, DTYPES[graph["dtype"]]).astype(float)
-        nodes: list[Node] = []
-        for written in graph["nodes"]:
-            nodes.append(_node(written, nodes, flat))
-        outputs = [range(len(nodes))[number] for number in graph["outputs"]]
-        return EquivalentNet(graph["name"], Graph(nodes, outputs), graph["dtype"])
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"expected a network as net.export writes it, got: {error!r}.") from error
+    graph = parse_json(line)
+    flat = np.frombuffer(numbers, DTYPES[graph["dtype"]]).astype(float)
+    nodes: list[Node] = []
+    for written in graph["nodes"]:
+        nodes.append(_node(written, nodes, flat))
+    outputs = [range(len(nodes))[number] for number in graph["outputs"]]
+    net = EquivalentNet(
+        require(graph["name"], str, "a name"), Graph(nodes, outputs), graph["dtype"]
+    )
+    _check_shapes(net)
+    return net
+
+
+def _check_shapes(net: EquivalentNet) -> None:
+    """Refuse primitives that do not fit the shapes written beside them; nothing is computed."""
+
+    def compared(image: tf.Tensor) -> tf.Tensor:
+        for number, _, value in net.evaluate(image, 1.0, range(len(net.nodes))):
+            node = net.nodes[number]
+            if tuple(value.shape[1:]) != node.shape:
+                raise ValueError(f"node '{node.name}' gives {value.shape[1:]}, not {node.shape}")
+        return image
+
+    image = tf.TensorSpec((1, *net.input_shape), net.dtype)
+    tf.function(compared, autograph=False).get_concrete_function(image)
 
 
 class Numbers:

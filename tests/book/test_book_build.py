@@ -248,7 +248,9 @@ def test_the_bibliography_is_the_one_in_bibtex():
     assert "{" not in written and "\\" not in written
 
 
-@pytest.mark.parametrize("name", ["exercises", "figures", "tables", "equations", "claims"])
+@pytest.mark.parametrize(
+    "name", ["exercises", "figures", "tables", "equations", "claims", "promises"]
+)
 def test_an_index_has_no_empty_cell(name):
     rows = getattr(indexes, name)(ROOT / "book").splitlines()
     assert len(rows) > 10

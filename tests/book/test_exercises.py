@@ -179,7 +179,20 @@ def test_an_unknown_check_names_the_nearest():
         _ = exercises.check_version
 
 
-@pytest.mark.parametrize("answer", [10**400, -(10**400), [10**400, 1]])
+class Hostile:
+    """An object of a reader's that fails whatever is asked of it."""
+
+    def __array__(self, *arguments, **options):
+        raise RuntimeError("no array")
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+HOSTILE = [10**400, -(10**400), [10**400, 1], 10**5000, Hostile(), [Hostile()]]
+
+
+@pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_number_beyond_all_floats_is_an_answer_like_others(answer, capsys):
     from adjoint_book.exercises.checking import compare
 

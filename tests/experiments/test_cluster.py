@@ -138,6 +138,14 @@ def test_a_worker_is_no_scheduler(scheduler):
     assert unclosed_clients() == []
 
 
+def test_workers_that_end_while_they_start_are_said(tmp_path, monkeypatch):
+    """Killed for want of memory, say; it was a RuntimeError of Dask's."""
+    monkeypatch.setattr(cluster, "QUIETLY", "import os; os._exit(1)")
+    with pytest.raises(al.AdjointError, match=r"2 workers to start.*fewer workers need less"):
+        runs.run(PLAN, IMAGES, tmp_path, cluster.on_workers(MODEL, 2), progress=False)
+    assert not shards(tmp_path)
+
+
 def test_a_cluster_without_workers_is_said(monkeypatch):
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 1)
     with distributed.LocalCluster(

@@ -3,6 +3,7 @@
 The fuzz test takes 40 damaged files a reader; more by hand: ADJOINT_FUZZ=2000 pytest <this file>.
 """
 
+import hashlib
 import json
 import os
 import resource
@@ -16,16 +17,21 @@ import adjoint_lib as al
 from adjoint_book import course
 from adjoint_lib import _storage
 from adjoint_lib.errors import AdjointError
-from adjoint_lib.experiments import results, weights
+from adjoint_lib.experiments import results, runs, weights
 from adjoint_lib.experiments.training import checkpoint
+from adjoint_lib.explorer import export
+from adjoint_lib.verification.verify import Plan
 from running import tiny_model
 
 COUNT = int(os.environ.get("ADJOINT_FUZZ", "40"))
 ALLOWED = 200 << 20  # bytes of memory beyond those at the start
 
 MODEL = tiny_model()
+IMAGES = np.random.default_rng(0).random((2, 32, 32, 3), np.float32)
+PLAN = Plan(al.equivalent(MODEL), method="tangent")
+FACTS = runs._facts(PLAN, len(IMAGES), runs.images_digest(IMAGES), runs.shard_size(PLAN))
 ACCEPT = {"a": (300,), "b": (2, 3)}
-NOTEBOOK = "# T\n\n**Time:** 5 minutes\n\n**You need:** nothing\n```"
+NOTEBOOK = "# T\n\n> **Time:** 5 minutes\n>\n> **You need:** nothing\n"
 
 
 def fits(notes, headers):
@@ -50,6 +56,23 @@ def a_checkpoint(path):
     checkpoint.save_checkpoint(path, arrays, {"epoch": 1})
 
 
+def a_run(path):
+    runs.run(PLAN, IMAGES, path.parent, progress=False)
+
+
+def a_shard(path):
+    """A damaged shard is computed again, so it is no error."""
+    with runs.RunFolder.claimed(path.parent, "") as folder:
+        if runs._Shards(folder, FACTS).read(0, progress=False) is None:
+            raise al.DataError(f"{path} is damaged")
+
+
+def with_digest(content):
+    """An export that was changed on purpose: its digest is made that of its content."""
+    first, _, rest = content.partition(b"\n")
+    return b"\n".join([first, hashlib.sha256(rest[65:]).hexdigest().encode(), rest[65:]])
+
+
 READERS = {
     "weights.npz": (
         lambda path: weights.save_weights(MODEL, path, {}),
@@ -62,6 +85,11 @@ READERS = {
     "checkpoint.npz": (a_checkpoint, lambda path: checkpoint.load_checkpoint(path, fits)),
     "report.json": (a_report, al.Report.load),
     "result.json": (a_result, results.read),
+    "net": (lambda path: al.equivalent(MODEL).export(path), export.read),
+    "net with its digest": (lambda path: al.equivalent(MODEL).export(path), export.read),
+    "run.json": (a_run, lambda path: runs.run(PLAN, IMAGES, path.parent, progress=False)),
+    "shard-000000.json": (a_run, a_shard),
+    "model.keras": (MODEL.save, al.load_model),
     "01-course.ipynb": (
         lambda path: path.write_text(json.dumps({"cells": [{"source": [NOTEBOOK]}]})),
         lambda path: course.chapters(path.parent),
@@ -102,12 +130,14 @@ def test_a_damaged_file_is_read_or_refused_in_words(name, tmp_path):
     read(path)
     before, refused = peak(), 0
     for seed in range(COUNT):
-        path.write_bytes(damaged(whole, np.random.default_rng([seed, len(name)])))
+        content = damaged(whole, np.random.default_rng([seed, len(name)]))
+        path.write_bytes(with_digest(content) if name.endswith("digest") else content)
         try:
             read(path)
         except AdjointError as error:
             refused += 1
-            assert str(path) in str(error) or path.name in str(error)
+            assert str(path.parent) in str(error) or path.name in str(error)
+    print(f"{name}: {COUNT} files, {refused} refused, {(peak() - before) >> 20} MB more")
     assert refused > COUNT / 4
     assert peak() - before < ALLOWED
 
@@ -156,6 +186,37 @@ def test_an_array_that_its_header_does_not_describe_is_refused(tmp_path):
         file.write(bytes(800))
     with pytest.raises(al.DataError, match="longer than its shape"):
         _storage.read_arrays(path, "arrays", "Make it again.", lambda headers: None)
+
+
+def test_json_that_takes_far_more_memory_than_its_bytes_is_refused(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_bytes(b'{"a": [' + b"[]," * (8 << 20) + b"[]]}")  # 24 MB, that become 600
+    before = peak()
+    with pytest.raises(al.DataError, match="parts, more than"):
+        al.Report.load(path)
+    assert peak() - before < ALLOWED
+
+
+EXPORTS = {
+    "deep": lambda graph: graph.update(name=[[]] * 3),
+    "an axis without end": lambda graph: graph["nodes"][0].update(shape=[32, 32, 10**30]),
+    "another shape": lambda graph: graph["nodes"][1].update(shape=[9, 9, 9]),
+    "strides": lambda graph: graph["nodes"][1]["primitive"].update(strides=[10**9, "x"]),
+    "an output that is not there": lambda graph: graph.update(outputs=[10**9]),
+}
+
+
+@pytest.mark.parametrize("change", EXPORTS.values(), ids=EXPORTS)
+def test_an_export_whose_parts_do_not_fit_is_refused(change, tmp_path):
+    path = tmp_path / "net"
+    al.equivalent(MODEL).export(path)
+    first, _, line, numbers = path.read_bytes().split(b"\n", 3)
+    graph = json.loads(line)
+    change(graph)
+    changed = b"\n".join([first, b"0" * 64, json.dumps(graph).encode(), numbers])
+    path.write_bytes(with_digest(changed))
+    with pytest.raises(al.DataError, match=r"written by net\.export"):
+        export.read(path)
 
 
 def layer_of(stored):

@@ -391,27 +391,49 @@ def test_an_input_equal_to_the_threshold_of_a_relu(dtype, k, leak, ceiling):
 
 
 TIES = {
-    "relu": (lambda: L.ReLU(), [0.0, -0.0]),
-    "leaky relu": (lambda: L.LeakyReLU(0.1), [0.0]),
-    "prelu": (lambda: L.PReLU(), [0.0]),
-    "relu6": (lambda: L.ReLU(6.0), [0.0, 6.0]),
-    "hard tanh": (lambda: L.Activation("hard_tanh"), [-1.0, 1.0]),
-    "hard sigmoid": (lambda: L.Activation("hard_sigmoid"), [-3.0, 3.0]),
-    "sparse sigmoid": (lambda: L.Activation("sparse_sigmoid"), [-1.0, 1.0]),
-    "soft shrink": (lambda: L.Activation("soft_shrink"), [-0.5, 0.5]),
+    "relu": (lambda **how: L.ReLU(**how), [0.0, -0.0]),
+    "leaky relu": (lambda **how: L.LeakyReLU(0.1, **how), [0.0]),
+    "prelu": (lambda **how: L.PReLU("uniform", **how), [0.0]),
+    "relu6": (lambda **how: L.ReLU(6.0, **how), [0.0, 6.0]),
+    "leaky relu6": (lambda **how: L.ReLU(6.0, 0.25, **how), [0.0, 6.0]),
+    "threshold": (lambda **how: L.ReLU(threshold=1.5, **how), [0.0, 1.5]),
+    "leaky threshold": (lambda **how: L.ReLU(None, 0.5, 0.75, **how), [0.0, 0.75]),
+    "threshold and ceiling": (lambda **how: L.ReLU(2.0, 0.5, 1.0, **how), [1.0, 2.0]),
+    "ceiling at the threshold": (lambda **how: L.ReLU(1.0, 0.5, 1.0, **how), [1.0]),
+    "ceiling below the threshold": (lambda **how: L.ReLU(0.5, 0.0, 2.0, **how), [0.5, 2.0]),
+    "a ceiling of zero": (lambda **how: L.ReLU(0.0, 0.5, **how), [0.0]),
+    "hard tanh": (lambda **how: L.Activation("hard_tanh", **how), [-1.0, 1.0]),
+    "hard sigmoid": (lambda **how: L.Activation("hard_sigmoid", **how), [-3.0, 3.0]),
+    "sparse sigmoid": (lambda **how: L.Activation("sparse_sigmoid", **how), [-1.0, 1.0]),
+    "soft shrink": (lambda **how: L.Activation("soft_shrink", **how), [-0.5, 0.5]),
 }
+SCALES = [0.125, 0.1, 1.0, 3.0, 0.001, 1e30]
+PRECISIONS = ["float32", "float64"]
 
 
 @pytest.mark.parametrize("name", TIES)
-@pytest.mark.parametrize("k", [1 / 8, 0.1])
-def test_an_input_at_a_breakpoint(name, k):
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_input_at_a_breakpoint(name, dtype, shared):
+    """The activation alone, and used twice inside a nested model; beside the breakpoint as well."""
     layer, places = TIES[name]
+    act, x = layer(dtype=dtype, name="activation"), keras.Input((4,), dtype=dtype)
+    out = L.Dense(1, use_bias=False, dtype=dtype, name="out")
+    if shared:
+        y = keras.Input((4,), dtype=dtype)
+        inner = keras.Model(y, L.Add(dtype=dtype)([act(y), act(L.Dropout(0.5, dtype=dtype)(y))]))
+        model = keras.Model(x, out(inner(x)))
+    else:
+        model = keras.Model(x, out(act(x)))
+    net = al.equivalent(model)
     for place in places:
-        model = identity_then(layer(), L.Dense(1, use_bias=False, name="out"), shape=(4,))
-        net, image = al.equivalent(model), np.full(4, place, np.float32)
+        image = np.full(4, place, dtype)
+        beside = np.nextafter(image[:2], np.array([-9, 9], dtype))
+        image[:2] = beside if place else [-1e-20, 1e-20]
         expected = model(image[None])[0, 0]
-        found = net.hypersurface(image, "out", k=k)[0].value
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        for k in SCALES:
+            found = net.hypersurface(image, "out", k=k)[0].value
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [1 / 8, 0.1])

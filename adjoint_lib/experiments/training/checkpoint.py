@@ -16,10 +16,10 @@ from adjoint_lib._storage import (
     MAX_JSON,
     Header,
     decoding,
+    parse_json,
     read_array,
     read_arrays,
     replacing,
-    require,
 )
 
 _NOTES = "notes.json"
@@ -49,7 +49,7 @@ def load_checkpoint(
     said = "a checkpoint of a training run", "Remove it to start the run again."
     with decoding(path, *said):
         text = read_array(path, _NOTES, *said, max_bytes=MAX_JSON)
-        notes = require(json.loads(text.tobytes()), dict, "notes that are a JSON object")
+        notes = parse_json(text.tobytes())
         arrays = read_arrays(
             path,
             *said,

@@ -76,6 +76,13 @@ def _table(kind: str) -> str:
 KINDS = {"fig": "a figure", "eq": "an equation", "note": "a note"}  # by the beginning of a label
 
 
+def promises(book: Path) -> str:
+    """What the library promises, and the tests of it."""
+    from adjoint_book.build import promises
+
+    return promises.table()
+
+
 def claims(book: Path) -> str:
     """The paper's claims, and what became of each."""
     from adjoint_book.build.claims import CLAIMS

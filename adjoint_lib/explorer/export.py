@@ -104,22 +104,7 @@ def unpacked(data: bytes) -> EquivalentNet:
     net = EquivalentNet(
         require(graph["name"], str, "a name"), Graph(nodes, outputs), graph["dtype"]
     )
-    _check_shapes(net)
     return net
-
-
-def _check_shapes(net: EquivalentNet) -> None:
-    """Refuse primitives that do not fit the shapes written beside them; nothing is computed."""
-
-    def compared(image: tf.Tensor) -> tf.Tensor:
-        for number, _, value in net.evaluate(image, 1.0, range(len(net.nodes))):
-            node = net.nodes[number]
-            if tuple(value.shape[1:]) != node.shape:
-                raise ValueError(f"node '{node.name}' gives {value.shape[1:]}, not {node.shape}")
-        return image
-
-    image = tf.TensorSpec((1, *net.input_shape), net.dtype)
-    tf.function(compared, autograph=False).get_concrete_function(image)
 
 
 class Numbers:

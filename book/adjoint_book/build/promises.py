@@ -68,12 +68,13 @@ PROMISES = [
         "{TIES} activations at each of their breakpoints, {PRECISIONS}, k among {SCALES}",
     ),
     Promise(
-        "Models with code, precision, names or calls that cannot be read are refused",
+        "Models whose code, precision, names or calls cannot be read are refused; code of one's "
+        "own is read by tracing it",
         WRONG,
         (
             *("a_nested", "a_call", "a_constant", "a_subclass", "a_method", "a_quantised"),
             *("a_name", "any_other_name", "an_input_that", "an_input_inside", "a_layer_without"),
-            *("joining", "a_relu"),
+            *("joining", "a_function"),
         ),
     ),
     Promise(

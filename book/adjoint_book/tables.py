@@ -154,6 +154,21 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
     return Table(["recipe", "epochs", *(titles[split] for split in splits), "fast gains"], rows)
 
 
+def applications() -> Table:
+    """One network of each family of keras.applications: exact, or the layer it is refused by."""
+    path = resources.path("applications.json")
+    found = read_json(path, "networks of keras.applications", "Restore it from the repository.")
+    rows = [
+        [
+            row["model"],
+            f"refused: {row['why']}" if row["refused"] else "exact",
+            row["refused"].rpartition("/")[2] or str(row["layers"]),
+        ]
+        for row in found["rows"]
+    ]
+    return Table(["network", "outcome", "layers with a kernel, or the layer"], rows)
+
+
 def _together(runs: list[dict], split: str) -> str:
     """The accuracy of one variant on the images of one split, those of all its seeds."""
     if any("diverged" in run for run in runs):

@@ -249,11 +249,11 @@ class Builder:
     def einsum_dense(self, x, pick: Options):
         """A kernel over the last axis, with or without a bias."""
         units, _, activation = self.head(pick)
-        bias = pick(["e", None])
+        axes = "abcdef"[: len(x.shape) - 1]  # Keras may mistake the shape that dots stand for
+        equation, shape = f"{axes}x,xy->{axes}y", (*x.shape[1:-1], units)
+        bias = pick(["y", None])
         self.kernels += 1
-        return self.apply(
-            L.EinsumDense, x, "...d,de->...e", units, bias_axes=bias, activation=activation
-        )
+        return self.apply(L.EinsumDense, x, equation, shape, bias_axes=bias, activation=activation)
 
     def at_each_time(self, x, pick: Options):
         """A layer used once for each step of the first axis."""

@@ -127,7 +127,8 @@ class Builder:
 
     def flags(self, layer) -> dict[str, bool]:
         """What a call of this layer or model is told of training."""
-        takes = "training" in inspect.signature(layer.call).parameters
+        found = inspect.signature(layer.call).parameters.get("training")
+        takes = found is not None and found.default is not True  # as that of augmentations is
         return {"training": self.training} if takes and self.training is not None else {}
 
     def kernel(self, kind: type, x, *args, **options):

@@ -29,12 +29,29 @@ def traced(net: Network, key: Hashable, function: Callable[..., Any]) -> Callabl
         found = net.traces.pop(key, None)
         if found is None:
             found = function
-        elif not hasattr(found, "get_concrete_function"):
-            found = tf.function(function, autograph=False)
+        elif not isinstance(found, _Graph):
+            found = _Graph(function)
         net.traces[key] = found
         if len(net.traces) > MOST:
             net.traces.pop(next(iter(net.traces)))
     return found
+
+
+class _Graph:
+    """A function for arguments of one kind, traced at its first call.
+
+    TensorFlow warns of a function that is traced often, and takes the functions of many keys for
+    one; a concrete function is not counted.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = tf.function(function, autograph=False)
+        self._concrete: Callable[..., Any] | None = None
+
+    def __call__(self, *args: tf.Tensor) -> Any:
+        if self._concrete is None:
+            self._concrete = self._function.get_concrete_function(*args)
+        return self._concrete(*args)
 
 
 def patterns_below(

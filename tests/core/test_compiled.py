@@ -91,12 +91,20 @@ def test_one_trace_for_each_layer_and_batch_size_and_few_are_kept(monkeypatch):
     for count in (1, 2, 1, 2, 1, 2):
         for unit in ((0, 0, 0), (1, 2, 3), (3, 3, 4)):
             net.hypersurface(image_batch(net, count), "second")[(slice(None), *unit)]
-    made = [f for f in net.traces.values() if hasattr(f, "experimental_get_tracing_count")]
-    assert [f.experimental_get_tracing_count() for f in made] == [1, 1]
+    made = [f for f in net.traces.values() if isinstance(f, compiled._Graph)]
+    assert [f._function.experimental_get_tracing_count() for f in made] == [1, 1]
     monkeypatch.setattr(compiled, "MOST", 3)
     for count in range(1, 8):
         net.value(image_batch(net, count))
     assert [key[2] for key in net.traces] == [5, 6, 7]
+
+
+def test_many_traces_are_no_reason_for_a_warning(caplog):
+    _, net = small_net()
+    for count in range(1, 9):
+        for _ in range(2):
+            net.freeze(image_batch(net, count))
+    assert not caplog.records
 
 
 def test_a_kernel_turned_while_tracing_can_be_used_afterwards():

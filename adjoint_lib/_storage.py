@@ -54,6 +54,8 @@ def decoding(path: str | Path, expected: str, remedy: str) -> Iterator[None]:
         yield
     except AdjointError:
         raise
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: expected {expected}, found none. {remedy}") from error
     except Exception as error:  # decoders fail in any way: zlib.error, MemoryError, ...
         reason = " ".join(str(error).split())[:200]
         raise DataError(

@@ -369,6 +369,7 @@ class Builder:
                 lambda: keras.ops.subtract(constant, x),
                 lambda: keras.ops.multiply(constant, x),
                 lambda: keras.ops.add(constant, x),
+                lambda: keras.ops.divide(x, constant),
             ]
         )
         return operation()

@@ -365,7 +365,7 @@ def _before(options: argparse.Namespace, plan: Plan, images: np.ndarray) -> Resu
 
 def _rounding(found: Result) -> str | None:
     """How the processor rounds that computed a result, if it says so."""
-    return found.provenance.get("processor", {}).get("rounding")
+    return (found.provenance.get("processor") or {}).get("rounding")
 
 
 def _compute(options: argparse.Namespace, model: keras.Model) -> Compute | None:

@@ -130,14 +130,15 @@ def test_a_page_shows_a_widgets_still_picture_and_not_the_widget(built):
 
 def test_a_quotation_with_a_bold_lead_is_an_admonition_and_another_is_not(built):
     page = (built / "book" / "page.html").read_text("utf-8")
-    assert '<div class="admonition note">\n<p class="admonition-title">Note</p>' in page
+    title = r'<p class="admonition-title">Note</p>'
+    assert re.search(rf'<div class="(admonition note|note admonition)">\s*{title}', page)
     assert re.search(r"<blockquote>\s*<div><p>a quotation\.</p>", page)
 
 
 def test_an_equation_keeps_the_number_that_its_source_gives_it(built):
     page = (built / "book" / "page.html").read_text("utf-8")
     assert r"x = 1 \tag{1.1}" in page
-    assert re.search(r'href="#eq-one"[^>]*><span[^>]*>\(1\.1\)</span>', page)
+    assert re.search(r'href="#eq-one"[^>]*>(<span[^>]*>)?\(1\.1\)<', page)
 
 
 def test_a_page_has_the_frames_of_a_figure_with_knobs(built):

@@ -468,7 +468,8 @@ def test_a_network_for_other_images_is_refused(run, tmp_path):
 
 
 def test_an_unsupported_layer_is_named(run, tmp_path):
-    path = saved(tmp_path, sequential(keras.layers.Conv2D(1, 2, activation="gelu", name="smooth")))
+    smooth = keras.layers.Conv2D(1, 2, activation="gelu", name="smooth")
+    path = saved(tmp_path, sequential(smooth, keras.layers.Conv2D(1, 2)))
     code, _, err = run("info", "--file", path)
     assert code == 2 and "smooth" in err and "gelu" in err
 

@@ -60,7 +60,7 @@ from adjoint_lib.frontend.rules.moving import AUGMENTATIONS
 from architectures import KINDS, Builder, Halfway, Options, Plan, build, plans
 
 L = keras.layers
-EXAMPLES = int(os.environ.get("ADJOINT_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("ADJOINT_EXAMPLES", "120"))
 DROPPED = ("softmax", "sigmoid", "tanh")
 CLOSE = 1e-10  # of the largest entry of a layer
 EXACT = 1e-12  # of the rounding scale A
@@ -143,7 +143,7 @@ cases = st.builds(
 RANGE = ("overflow", "underflow", "in the range of")  # words of an error that are in order
 
 
-@settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "40")))
+@settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "25")))
 @given(cases)
 def test_random_architecture_against_the_model(case: Case):
     """Precisions, ties, scales, k, subclasses, training flags and names, with a second reference.
@@ -208,7 +208,7 @@ def test_every_supported_layer_is_drawn():
         for number in range(42):
             y = builder.operation(x, Options([0, 0, 0, 0, *[0] * 2 * len(shape), number]))
             operations |= {type(y._keras_history.operation).__name__} if y is not None else set()
-        for number in range(8):
+        for number in range(9):
             y = builder.operator(x, Options([0, 0, number]))
             operations |= {type(y._keras_history.operation).__name__}
         for number in range(len(AUGMENTATIONS)):

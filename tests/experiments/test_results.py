@@ -137,7 +137,7 @@ def test_a_run_goes_on_from_nothing_else(here, capsys, tmp_path):
         err = capsys.readouterr().err
         assert problem in err and "Leave --onto out" in err
     for odd, said in (
-        (tmp_path / "none.json", "something unreadable"),
+        (tmp_path / "none.json", "found none"),
         (tmp_path, "not an ordinary file"),
     ):
         assert main(["verify", "--model", "vgg7", *fc, "--onto", str(odd)]) == 2

@@ -25,7 +25,7 @@ from adjoint_lib.core import primitives as p
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import rounding_scale, roundings, roundings_back
 from adjoint_lib.core.graph import Graph
-from adjoint_lib.core.hypersurface import MODES, Hypersurface
+from adjoint_lib.core.hypersurface import MODES
 from adjoint_lib.explorer.bundle import base64_of
 from adjoint_lib.explorer.export import FORMAT, packed
 from architectures import build, plans
@@ -237,7 +237,7 @@ def check_unit(js, net, frozen, layer, mode, x, rng, same) -> None:
     index = [int(rng.integers(n)) for n in MODES[mode].shape(layer)]
     unit = js("frozen.hypersurface(layer, mode, index)", layer=layer.name, mode=mode, index=index)
     what, A = f"{layer.name} {mode} {index}", EXACT * unit["scale"]
-    units = Hypersurface(frozen, layer, MODES[mode], True, 2**30)[tuple(index)]
+    units = frozen.hypersurface(layer.name, mode)[tuple(index)]
     assert abs(unit["value"] - unit["network_value"]) <= A, what
     assert abs(unit["value"] - float(units.value)) <= A, what
     assert unit["sources"] == units.sources

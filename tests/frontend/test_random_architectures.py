@@ -146,7 +146,6 @@ RANGE = ("overflow", "underflow", "in the range of")  # words of an error that a
 
 @pytest.mark.xfail(
     strict=False,
-    raises=AssertionError,
     reason="open defect: float32, ties, kernels of 1e14 and k = 0.1 give a unit that is not within "
     "its bound (largest error / (u A) is inf)",
 )

@@ -1,26 +1,15 @@
-"""Teaching from the book: what its chapters say of themselves, courses made of them, and marking.
-
-chapters = book.course.chapters()          # number, title, minutes, needs, exercises
-book.course.way_to(chapters, [6])          # what has to be read for chapter 6, in order
-book.course.mark({"check_versions": 162})  # what the checks say of a sheet of answers
-"""
+"""What the chapters say of themselves, and courses made of them."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from adjoint_book import exercises
 from adjoint_lib._storage import decoding, read_json
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError, InputError
-
-VERDICTS = {"Correct": "right", "Not yet": "wrong", "not answered yet": "missing"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class Chapter:
 
 def chapters(folder: str | Path | None = None) -> Table:
     """The chapters in a folder of notebooks, by default the one that the book is in."""
-    paths = sorted((Path(folder) if folder else _book()).glob("[0-9][0-9]-*.ipynb"))
+    paths = sorted((Path(folder) if folder else book_folder()).glob("[0-9][0-9]-*.ipynb"))
     found = [_read(path) for path in paths if not path.name.startswith("00")]
     if not found:
         raise DataError(f"{folder}: expected notebooks such as 01-adjoints.ipynb, found none.")
@@ -101,34 +90,6 @@ def sessions(
     return Table(["session", "chapters", "minutes to read", "minutes for exercises"], rows)
 
 
-def mark(answers: Mapping[str, Any]) -> dict[str, str]:
-    """What the checks named in `answers` say of its values: "right", "wrong" or "missing".
-
-    An answer that is a function is run, so mark the work of strangers where it can do no harm.
-    """
-    known = exercises.checks()
-    unknown = sorted(set(answers) - set(known))
-    if unknown:
-        raise InputError(
-            f"expected names of checks, such as 'check_versions', got {', '.join(unknown)}. "
-            "The book's index of exercises lists them all."
-        )
-    return {name: verdict(known[name], answer) for name, answer in answers.items()}
-
-
-def verdict(check, answer: Any) -> str:
-    """What a check says of an answer: "right", "wrong" or "missing"."""
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        check(answer)
-    text = said.getvalue()
-    for beginning, word in VERDICTS.items():
-        if text.startswith(beginning):
-            return word
-    raise InputError(
-        f"expected the check to print a text that begins with {', '.join(VERDICTS)}; got {text!r}."
-    )
-
-
 def _chapter(by_number: Mapping[int, Chapter], number: int) -> Chapter:
     if number not in by_number:
         raise InputError(
@@ -138,9 +99,9 @@ def _chapter(by_number: Mapping[int, Chapter], number: int) -> Chapter:
     return by_number[number]
 
 
-def _book() -> Path:
+def book_folder() -> Path:
     """The folder of the notebooks: this one, or the one that this package lies in."""
-    places = [Path(), Path(__file__).resolve().parent.parent]
+    places = [Path(), Path(__file__).resolve().parents[2]]
     for place in places:
         if any(place.glob("01-*.ipynb")):
             return place

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import adjoint_lib as al
 from adjoint_book import exercises
-from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.checking import compare, compare_function, compare_properties
 
 MODULES = [module.name for module in pkgutil.iter_modules(exercises.__path__)]
 VECTOR = np.array([1.0, -2.0, 3.0])
@@ -138,6 +138,86 @@ def test_a_function_that_writes_into_its_arguments_spoils_nothing(capsys):
 
     compare_function(careless, np.dot, [(given, np.ones(2))], correct="fine.")
     assert "Correct" in capsys.readouterr().out and given[0, 0] == 1
+
+
+# ---- properties
+
+PROPERTIES = {
+    "it doubles one": lambda f: f(1) == 2,
+    "it keeps the shape": lambda f: f(np.ones(3)).shape == (3,),
+}
+
+
+def said_of_properties(capsys, answer) -> str:
+    compare_properties(answer, PROPERTIES, correct="fine.", hint="Think.")
+    return one_line(capsys.readouterr().out)
+
+
+def test_the_first_property_that_does_not_hold_is_named(capsys):
+    assert said_of_properties(capsys, lambda a: a * 2) == "Correct: fine."
+    assert "expected that it doubles one; it does not. Think." in said_of_properties(capsys, abs)
+    assert "keeps the shape; it raised" in said_of_properties(capsys, lambda a: float(a) * 2)
+    assert "doubles one; it raised TypeError" in said_of_properties(capsys, 3)
+    assert said_of_properties(capsys, None).startswith("not answered yet")
+
+
+# ---- multiple choice
+
+
+def product() -> exercises.Choice:
+    def check_product() -> str:
+        """The adjoint of AB."""
+        return "b"
+
+    answers = {"a": ("$A^*B^*$", "Mind the order of A* and B*."), "b": ("$B^*A^*$", "Last first.")}
+    return exercises.Choice(check_product, answers)
+
+
+def test_every_answer_of_a_multiple_choice_is_answered(capsys):
+    check = product()
+    for answer, expected in {
+        "a": "Not yet. Mind the order of A* and B*.",
+        "b": "Correct. Last first.",
+        " B ": "Correct. Last first.",
+        "c": "Not yet: expected 'a' or 'b', got 'c'.",
+        1: "Not yet: expected 'a' or 'b', got 1.",
+    }.items():
+        check(answer)
+        assert one_line(capsys.readouterr().out) == expected
+    check(None)
+    assert capsys.readouterr().out.startswith("not answered yet")
+
+
+def test_a_multiple_choice_shows_its_answers_and_what_is_behind_them_without_a_kernel():
+    shown = product()._repr_markdown_()
+    assert "**a.** $A^*B^*$" in shown and "**b.** $B^*A^*$" in shown
+    assert shown.count("<details>") == shown.count("</details>") == 2
+    assert "Not this one. Mind the order of A\\* and B\\*." in shown
+    assert "Right. Last first." in shown
+
+
+def test_a_multiple_choice_without_an_explanation_is_refused():
+    with pytest.raises(al.InputError, match="a, b, of which b has none"):
+        exercises.choice(a=("x", "No."), b=("y", ""))
+    with pytest.raises(al.InputError, match="at least two answers"):
+        exercises.choice(a=("x", "No."))
+
+
+CHOICES = {name: c for name, c in exercises.checks().items() if isinstance(c, exercises.Choice)}
+
+
+@pytest.mark.parametrize("name", sorted(CHOICES))
+def test_one_answer_of_every_multiple_choice_is_right(capsys, name):
+    check = CHOICES[name]
+    assert list(check.answers) == list("abcdefgh"[: len(check.answers)])
+    verdicts = {}
+    for letter in check.answers:
+        check(letter)
+        verdicts[letter] = one_line(capsys.readouterr().out)
+    right = [letter for letter, said in verdicts.items() if said.startswith("Correct. ")]
+    assert right == [check.right()]
+    assert all(said.startswith(("Correct. ", "Not yet. ")) for said in verdicts.values())
+    assert len(set(verdicts.values())) == len(verdicts), "two answers share an explanation"
 
 
 # ---- the chapters' own

@@ -2,15 +2,17 @@
 
 Each module of this package has those of one chapter. A check is a function under the decorator
 `exercise` whose name begins with `check_`; it computes the truth and hands it to
-`checking.compare`. TensorFlow, and what needs it, is imported inside the functions.
+`checking.compare`. Under the decorator `choice` it is a multiple choice. TensorFlow, and what needs
+it, is imported inside the functions.
 """
 
 from __future__ import annotations
 
 from adjoint_book.exercises._registry import CHECKS, Check, exercise
+from adjoint_book.exercises.choices import Choice, choice
 from adjoint_lib._registry import did_you_mean
 
-__all__ = ["checks", "exercise"]
+__all__ = ["Choice", "checks", "choice", "exercise"]
 
 
 def checks() -> dict[str, Check]:

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
+from adjoint_book.exercises.checking import (
+    compare,
+    compare_function,
+    compare_properties,
+    say,
+    unanswered,
+)
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -84,4 +91,73 @@ def check_self_adjoint_kernel(answer: Any) -> None:
         correct="turned by 180 degrees it is the same kernel, so gathering and scattering agree.",
         hints=[(kernel.T[::-1, ::-1], "Symmetry across the diagonal is another symmetry.")],
         hint="The adjoint convolves with the kernel turned by 180 degrees.",
+    )
+
+
+@choice(
+    a=(
+        "None in general; it depends on the inner products.",
+        "Each single adjoint does depend on its two inner products. But that the product's adjoint "
+        "is made of theirs, in turned order, follows from the definition alone.",
+    ),
+    b=(
+        "$B^* A^*$",
+        "<AB x | w> = <B x | A* w> = <x | B* A* w>: the way back goes through the last operator "
+        "first.",
+    ),
+    c=(
+        "$A^* B^*$",
+        "Look at the sizes: B* takes what B gives, but here it is handed something that B reads.",
+    ),
+    d=(
+        "$(BA)^*$",
+        "BA need not even exist, when the sizes differ; and where it does, it is another operator.",
+    ),
+)
+def check_product_adjoint() -> str:
+    """The adjoint of a product AB."""
+    return "b"
+
+
+@exercise
+def check_crop(answer: Any) -> None:
+    """A function: the adjoint of np.pad(u, 2) for a vector u."""
+    rng = np.random.default_rng(4)
+    pairs = [(rng.normal(size=n), rng.normal(size=n + 4)) for n in (3, 1, 8)]
+    compare_properties(
+        answer,
+        {
+            "what comes back is as long as what went in": lambda f: all(
+                np.shape(f(w.copy())) == u.shape for u, w in pairs
+            ),
+            "twice the weights come back as twice as much": lambda f: all(
+                np.allclose(f(2 * w), 2 * np.asarray(f(w.copy()))) for _, w in pairs
+            ),
+            "<pad(u) | w> = <u | your function of w> for random u and w": lambda f: all(
+                np.isclose(np.pad(u, 2) @ w, u @ f(w.copy())) for u, w in pairs
+            ),
+        },
+        correct="the adjoint of padding is cropping: weights that lie on zeros count for nothing.",
+        hint="Write np.pad(u, 2) as a matrix of zeros and ones. What is its transpose?",
+    )
+
+
+@exercise
+def check_repeat_adjoint(answer: Any) -> None:
+    """A function: the adjoint of enlarging a map by repeating each pixel twice each way."""
+    rng = np.random.default_rng(5)
+    pairs = [(rng.normal(size=(n, n + 1)), rng.normal(size=(2 * n, 2 * n + 2))) for n in (1, 2, 3)]
+    compare_properties(
+        answer,
+        {
+            "a map of (2n, 2m) comes back as one of (n, m)": lambda f: all(
+                np.shape(f(w.copy())) == u.shape for u, w in pairs
+            ),
+            "<enlarged u | w> = <u | your function of w> for random u and w": lambda f: all(
+                np.isclose(np.sum(np.kron(u, np.ones((2, 2))) * w), np.sum(u * f(w.copy())))
+                for u, w in pairs
+            ),
+        },
+        correct="what was copied to four places collects from all four.",
+        hint="The function of the exercise reads one of four copies, and forgets the other three.",
     )

@@ -7,7 +7,56 @@ from typing import Any
 import numpy as np
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.checking import compare, compare_function, compare_properties
+from adjoint_book.exercises.choices import choice
+
+
+@choice(
+    a=(
+        "It stays as it is if the sum keeps its sign, and is another one if not.",
+        "H depends on the input only through the sign of the sum, and the sum is now 3<w | x> + b.",
+    ),
+    b=(
+        "It stays as it is, since $3 > 0$.",
+        "That holds if the bias is scaled with the image. Here it stands still, and the sum may "
+        "change its sign.",
+    ),
+    c=(
+        "It becomes zero.",
+        "Only if the neuron shuts; a large image may as well open it.",
+    ),
+    d=(
+        "It is $[3w;\\, 3]$.",
+        "H is made of weights, not of inputs: the input scales the value, by way of <v | H>.",
+    ),
+)
+def check_tripled_image() -> str:
+    """What becomes of H of a ReLU neuron when x, but not b, is multiplied by 3."""
+    return "a"
+
+
+@exercise
+def check_homogeneous_of_your_own(answer: Any) -> None:
+    """A function of an array of two numbers, positively homogeneous and not linear."""
+    rng = np.random.default_rng(6)
+    points = [*rng.normal(size=(6, 2)), np.array([1.0, 0.0]), np.array([0.0, 1.0])]
+    compare_properties(
+        answer,
+        {
+            "it gives a finite number for every point": lambda f: all(
+                np.isfinite(float(f(p.copy()))) for p in points
+            ),
+            "f(kv) = k f(v) for every k > 0": lambda f: all(
+                np.isclose(f(k * p), k * f(p.copy())) for k in (0.25, 3.0, 40.0) for p in points
+            ),
+            "f(u + v) differs from f(u) + f(v) somewhere": lambda f: any(
+                not np.isclose(f(p + q), f(p.copy()) + f(q.copy())) for p in points for q in points
+            ),
+        },
+        correct="along each ray from the origin it is a straight line, and across the rays it is "
+        "not. Lengths, largest entries and absolute values are all of this kind.",
+        hint="Try what you know of the plane: the length of a vector, its larger entry.",
+    )
 
 
 def _hypersurface(x: np.ndarray, w: np.ndarray, b: float, leak: float) -> np.ndarray:

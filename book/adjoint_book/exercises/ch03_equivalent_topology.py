@@ -8,11 +8,71 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
+from adjoint_book.exercises.choices import choice
 
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
 W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
 W = np.array([2.0, -1.0])
 X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+
+
+@choice(
+    a=("Max-pooling, 2 by 2.", "It chooses among its inputs; nothing of its own is added."),
+    b=("Dropout.", "It does nothing once training is over."),
+    c=("A leaky ReLU.", "It multiplies by one of two slopes. No constant is added."),
+    d=(
+        "Batch normalisation after a convolution without a bias.",
+        "Its shift is a constant that is added, one for each channel: the next chapter computes "
+        "it.",
+    ),
+)
+def check_adds_to_x_b() -> str:
+    """Which layer adds entries to x_b; found by asking the library."""
+    import keras
+
+    import adjoint_lib as al
+
+    L = keras.layers
+    tried = {
+        "b": L.Dropout(0.5),
+        "a": L.MaxPooling2D(2),
+        "d": L.BatchNormalization(),
+        "c": L.LeakyReLU(),
+    }
+    adding = []
+    for letter, layer in tried.items():
+        conv = L.Conv2D(2, 3, use_bias=False)
+        model = keras.Sequential([keras.Input((6, 6, 1)), conv, layer])
+        if al.equivalent(al.models.randomise(model)).x_b.size:
+            adding.append(letter)
+    (letter,) = adding
+    return letter
+
+
+@choice(
+    a=(
+        "$\\langle x_b \\mid H_b \\rangle$, but not $H_b$.",
+        "It would, if H_b were not zero in those entries. But a bias of a later layer never "
+        "reaches the unit.",
+    ),
+    b=(
+        "$H_b$ alone, in the entries of the last layer.",
+        "H says how much each entry counts, and not how large the entry is. These count zero "
+        "before as after.",
+    ),
+    c=(
+        "All of it: $x_b$ is an input of the whole network.",
+        "An input, yes, but what a unit does not read cannot change it: the unit is computed "
+        "before that layer.",
+    ),
+    d=(
+        "Nothing at all.",
+        "The unit is computed before the last layer, so its value, its pattern and its H stay.",
+    ),
+)
+def check_later_bias() -> str:
+    """What changes for a unit of the first layer when biases of the last layer do."""
+    return "d"
 
 
 def _unit(b0: np.ndarray) -> float:

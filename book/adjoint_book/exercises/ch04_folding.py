@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.checking import compare, compare_function, compare_properties
+from adjoint_book.exercises.choices import choice
 
 GAMMA, BETA, MEAN, DEVIATION = 2.0, -1.0, 3.0, 4.0  # DEVIATION: sqrt(variance + epsilon)
 KERNEL = np.array([4.0, -2.0])
@@ -97,4 +98,57 @@ def check_longer_resnet(answer: Any) -> None:
             (1184, "That is ResNet20, with three blocks a stage."),
         ],
         hint="Conv0, then five blocks of two convolutions at each of the widths 32, 64 and 96.",
+    )
+
+
+@choice(
+    a=(
+        "The folded kernel is zero in this channel, and so is its bias.",
+        "Put 0 for gamma into (4.2): beta does not depend on it.",
+    ),
+    b=(
+        "The folded kernel is zero in this channel, and its bias is $\\beta$.",
+        "The scale is 0, so the kernel and the mean both drop out.",
+    ),
+    c=(
+        "It cannot be folded, since one would have to divide by zero.",
+        "Only the root of the variance is divided by, and it is never zero; gamma is a factor.",
+    ),
+    d=(
+        "The folded bias is $\\beta - \\mu$.",
+        "The mean is multiplied by the scale before it is taken away, and the scale is 0.",
+    ),
+)
+def check_gamma_zero() -> str:
+    """What folding makes of a channel with gamma = 0; found by folding one."""
+    beta, mean = 0.5, 2.0
+    scale = 0.0 / np.sqrt(4.0)
+    bias = beta - scale * mean
+    return {0.5: "b", 0.0: "a", -1.5: "d"}[bias]
+
+
+@exercise
+def check_unfold(answer: Any) -> None:
+    """A function of (w', b'): numbers w, gamma, beta, mean, deviation that fold to these two."""
+    cases = [(1.5, -2.0), (-0.3, 0.0), (4.0, 7.0)]
+
+    def folded(f: Any, w: float, b: float) -> tuple[float, float]:
+        kernel, gamma, beta, mean, deviation = (float(number) for number in f(w, b))
+        return gamma * kernel / deviation, beta - gamma * mean / deviation
+
+    compare_properties(
+        answer,
+        {
+            "it returns five numbers": lambda f: all(len(f(*case)) == 5 for case in cases),
+            "the deviation is above 0": lambda f: all(f(*case)[4] > 0 for case in cases),
+            "gamma is not 1, the mean is not 0 and the deviation is not 1": lambda f: all(
+                f(*case)[1] != 1 and f(*case)[3] != 0 and f(*case)[4] != 1 for case in cases
+            ),
+            "the five numbers fold to w' and b'": lambda f: all(
+                np.allclose(folded(f, *case), case) for case in cases
+            ),
+        },
+        correct="there are many such five: folding forgets three numbers of each channel, and what "
+        "the network computes does not depend on them.",
+        hint="Choose gamma, mean and deviation as you like, then solve (4.2) for w and beta.",
     )

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
+from adjoint_book.exercises.checking import (
+    compare,
+    compare_function,
+    compare_properties,
+    say,
+    unanswered,
+)
+from adjoint_book.exercises.choices import choice
 
 FUNCTIONS: dict[str, Callable[[float], Any]] = {
     "abs": abs,
@@ -102,6 +109,57 @@ def check_tanh_repair(answer: tuple[float, float, float] | None) -> None:
         hint="The slope of tanh is 1 - tanh(h)**2; the weight of the constant is "
         "tanh(h) - h * slope; the line through both is slope * h + weight.",
         rtol=1e-3,
+    )
+
+
+@choice(
+    a=(
+        "A bias must not be negative.",
+        "Biases are inputs like others, and may have any sign.",
+    ),
+    b=(
+        "It does not fail: $J(-v) = J(v)$ too.",
+        "Try one ReLU: its slope at h = 1 is 1, and at h = -1 it is 0.",
+    ),
+    c=(
+        "Rounding: negative numbers are less accurate.",
+        "They are exactly as accurate as positive ones.",
+    ),
+    d=(
+        "At $-v$ other units are open than at $v$.",
+        "Every pre-activation changes its sign, so what was open is shut; the ray through v ends "
+        "at the origin.",
+    ),
+)
+def check_negative_factor() -> str:
+    """Why J(kv) = J(v) fails for k < 0."""
+    return "d"
+
+
+@exercise
+def check_soft_threshold(answer: Any) -> None:
+    """A function of h and t: positively homogeneous, and max(|h| - 1/2, 0) with its sign at 1/2."""
+    points = [-3.0, -0.5, -0.2, 0.0, 0.4, 0.7, 2.5]
+
+    def soft(h: float) -> float:
+        return float(np.sign(h) * max(abs(h) - 0.5, 0.0))
+
+    compare_properties(
+        answer,
+        {
+            "at t = 1/2 it is the soft threshold": lambda f: all(
+                np.isclose(f(h, 0.5), soft(h)) for h in points
+            ),
+            "f(kh, kt) = k f(h, t) for k > 0": lambda f: all(
+                np.isclose(f(k * h, k * t), k * f(h, t))
+                for h in points
+                for t in (0.5, 2.0)
+                for k in (0.25, 3.0)
+            ),
+        },
+        correct="the constant has become an input, and each piece passes through the origin of "
+        "(h, t).",
+        hint="Wherever the threshold 1/2 stands, write t.",
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare
+from adjoint_book.exercises.checking import compare, compare_properties
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -85,6 +86,82 @@ def check_own_mode(answer: Any) -> None:
             (first + second, "That reconstructs the sum of the two units."),
         ],
         hint="J* is linear: the hypersurface of a difference is the difference of hypersurfaces.",
+    )
+
+
+@choice(
+    a=("RM2", "It sums over the in-channels, so they can no longer be told apart."),
+    b=("RM4", "One window position and one in-channel: nothing has been summed."),
+    c=("RM3", "It keeps the in-channels apart, but sums over all positions."),
+    d=("RM1", "It sums over positions and in-channels: it speaks of a whole map."),
+)
+def check_one_in_channel() -> str:
+    """The mode that says what one in-channel adds to one unit; found by its axes."""
+    from adjoint_book.minimal import SUMMED
+
+    names = {"RM1": "d", "RM2": "a", "RM3": "c", "RM4": "b"}
+    (mode,) = (mode for mode in names if not SUMMED[mode])
+    return names[mode]
+
+
+@choice(
+    a=(
+        "If both units have the same value.",
+        "A value is one number, and many hypersurfaces give the same.",
+    ),
+    b=(
+        "Always: a convolution treats all places alike.",
+        "The convolutions do. But the pattern is the image's, and it differs from place to place.",
+    ),
+    c=(
+        "Never: each unit has a hypersurface of its own.",
+        "Its own, yes; but two may be alike. On an image of a single colour, units far from the "
+        "border have the same one, moved along.",
+    ),
+    d=(
+        "If the pattern in the one receptive field is the other's, moved along, and no border is "
+        "near.",
+        "Then J* does the same to both, one place further on.",
+    ),
+)
+def check_neighbours() -> str:
+    """When neighbouring units of one channel have the same H, moved by a pixel."""
+    return "d"
+
+
+@exercise
+def check_merged(answer: Any) -> None:
+    """A function: from H in RM4, (d_in, y, x, j, i), those in RM3, RM2 and RM1."""
+    H4 = np.random.default_rng(7).normal(size=(4, 3, 2, 5, 6))
+
+    def given(f: Any, mode: str) -> np.ndarray:
+        return np.asarray(f(H4.copy())[mode])
+
+    compare_properties(
+        answer,
+        {
+            "it returns a dictionary with the keys RM1, RM2 and RM3": lambda f: (
+                set(f(H4.copy())) == {"RM1", "RM2", "RM3"}
+            ),
+            "RM2 keeps the positions and RM3 the in-channels": lambda f: (
+                given(f, "RM2").shape == (4, 3, 2, 6) and given(f, "RM3").shape == (4, 5, 6)
+            ),
+            "RM2 summed over its positions is RM1": lambda f: np.allclose(
+                given(f, "RM2").sum((1, 2)), given(f, "RM1")
+            ),
+            "RM3 summed over its in-channels is RM1": lambda f: np.allclose(
+                given(f, "RM3").sum(1), given(f, "RM1")
+            ),
+            "RM1 sums up all of RM4": lambda f: np.allclose(
+                given(f, "RM1").sum(), H4.sum(), rtol=1e-9
+            ),
+            "each is a sum of RM4 over whole axes": lambda f: (
+                np.allclose(given(f, "RM2"), H4.sum(3))
+                and np.allclose(given(f, "RM3"), H4.sum((1, 2)))
+            ),
+        },
+        correct="two ways lead from RM4 to RM1, and both end at the same sum.",
+        hint="The axes are d, row, column, in-channel j, out-channel i.",
     )
 
 

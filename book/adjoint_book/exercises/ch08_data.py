@@ -9,6 +9,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -104,3 +105,51 @@ def check_shift_adjoint(answer: Any) -> None:
         ],
         hint="Each u goes back to the pixel that its place was read from.",
     )
+
+
+@choice(
+    a=(
+        "The image's part of the score, but not the score.",
+        "What counts as zero is another, so the same sum is divided in another way.",
+    ),
+    b=(
+        "Nothing.",
+        "Look at the two lines that the cell above printed: the two parts differ.",
+    ),
+    c=(
+        "The score, and the image's part of it.",
+        "The score cannot change: the function of the pixels is the same.",
+    ),
+    d=(
+        "$H_I$ and $H_b$, and with them the score.",
+        "H_I is divided by s, and x is multiplied by it; x_b has three entries more. All of that "
+        "cancels in the score.",
+    ),
+)
+def check_normalised_inside() -> str:
+    """What changes when the normalisation moves into the network."""
+    return "a"
+
+
+@choice(
+    a=(
+        "The training images, since there are most of them.",
+        "The network has learned these; what it says of them says little about new ones.",
+    ),
+    b=(
+        "The validation images; the result is what the test images say of the chosen one.",
+        "Those who choose and those who report are different images.",
+    ),
+    c=(
+        "The validation images, and then the result is what they say.",
+        "Choosing by them is right. But the chosen number is too good: the test images have to "
+        "say it again.",
+    ),
+    d=(
+        "The test images, since they are what the result is about.",
+        "Then the result is about images that had a say, and the gain is partly luck.",
+    ),
+)
+def check_which_split() -> str:
+    """By which images one of thirty trained networks is to be chosen, and reported."""
+    return "b"

@@ -9,6 +9,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -83,3 +84,28 @@ def check_starved(answer: Callable | None) -> None:
         correct="zero for every class whose score is negative, even the true one.",
         hint="Softmax of max(c, 0), less the true class, times whether c is above 0.",
     )
+
+
+@choice(
+    a=(
+        "The test set is too small to say anything.",
+        "It is large enough to tell differences of a few points. Just not one of 0.4.",
+    ),
+    b=(
+        "The network that is 0.4 points ahead is the better one.",
+        "Luck alone moves such an accuracy by about half a point either way.",
+    ),
+    c=(
+        "The two are equally good.",
+        "That they are has not been shown either: the intervals leave room for a small difference.",
+    ),
+    d=(
+        "These runs do not tell which one is better.",
+        "The intervals overlap widely, and each network was trained once.",
+    ),
+)
+def check_small_lead() -> str:
+    """What 88.4 % against 88.0 % of 10,000 test images says, one run each."""
+    errors = [np.sqrt(p * (1 - p) / 10_000) for p in (0.884, 0.880)]
+    apart = 1.96 * np.hypot(*errors) < 0.004
+    return "b" if apart else "d"

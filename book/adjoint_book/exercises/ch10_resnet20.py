@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -67,3 +68,27 @@ def check_block_jacobian(answer: Callable | None) -> None:
         rtol=1e-6,
         atol=1e-7,
     )
+
+
+@choice(
+    a=(
+        "The block can no longer be reconstructed.",
+        "A shut ReLU is a slope like any other: zero.",
+    ),
+    b=(
+        "The Jacobian of the block is the identity, as far as the branch's ReLUs are concerned.",
+        "What the branch would add has a slope of zero, and the shortcut passes everything on.",
+    ),
+    c=(
+        "The block's biases contribute all of its output.",
+        "A bias behind a shut ReLU contributes nothing; one after the last ReLU of the branch "
+        "still does, beside what the shortcut brings.",
+    ),
+    d=(
+        "Nothing of the image reaches the block's output.",
+        "The branch is shut; the shortcut is not.",
+    ),
+)
+def check_shut_branch() -> str:
+    """What holds for a residual block whose branch has all its ReLUs shut at an image."""
+    return "b"

@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -66,3 +67,26 @@ def check_fold_multiplier(answer: Callable | None) -> None:
         correct="the kernel takes the multiplier; the bias comes after it and stays.",
         hint="Return the pair (m w, b): nothing after the multiplier is scaled by it.",
     )
+
+
+@choice(
+    a=(
+        "They fold into the kernels, as multipliers do.",
+        "A multiplier is a factor and goes into a kernel. A bias is added, and goes into x_b.",
+    ),
+    b=(
+        "$H_b$ has 37 entries only because the others are zero.",
+        "There are no others: x_b itself has 37 entries.",
+    ),
+    c=(
+        "37 numbers are too few to matter for any score.",
+        "Each is copied to all positions and channels of a layer, and so meets thousands of paths.",
+    ),
+    d=(
+        "Each of them gets, going back, the sum over all places to which it was copied.",
+        "So a single entry of x_b may contribute as much as a whole vector of them.",
+    ),
+)
+def check_few_biases() -> str:
+    """What is true of the 37 scalar biases of ResNet20-Fixup."""
+    return "d"

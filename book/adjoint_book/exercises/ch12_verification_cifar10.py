@@ -6,6 +6,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -54,3 +55,26 @@ def check_directions(answer: int | None) -> None:
         hints=[(3072, "The biases are directions too."), (384, "The pixels are directions too.")],
         hint="One for each entry of [x; x_b].",
     )
+
+
+@choice(
+    a=(
+        "The unit's value is close to zero, and an error of the usual size is large beside it.",
+        "The relative error is the absolute one divided by next to nothing.",
+    ),
+    b=(
+        "The image was classified wrongly.",
+        "The identity knows nothing of classes: it holds for right and wrong answers alike.",
+    ),
+    c=(
+        "The reconstruction is wrong for this unit.",
+        "Then its error would be large against the layer's other values. It is not.",
+    ),
+    d=(
+        "The unit lies in a deep layer.",
+        "Misses occur in all layers after the first, and most units of deep ones are within 1 %.",
+    ),
+)
+def check_why_a_miss() -> str:
+    """Why a unit misses 1 % in float32."""
+    return "a"

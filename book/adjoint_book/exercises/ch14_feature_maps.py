@@ -6,6 +6,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
+from adjoint_book.exercises.choices import choice
 
 
 @exercise
@@ -64,3 +65,26 @@ def check_image_energy(answer: float | None) -> None:
         hint="Push the image with zeros for x_b: net.tangent(image, dx, dx_b).",
         rtol=1e-2,
     )
+
+
+@choice(
+    a=(
+        "Both maps are scaled to their own range before they are shown.",
+        "That may hide a factor between them, but here the two maps are equal anyway.",
+    ),
+    b=(
+        "Their difference is divided by its own largest entry, however small that is.",
+        "So rounding in the last digit is blown up until it fills the scale.",
+    ),
+    c=(
+        "The reconstruction has lost the biases.",
+        "Then the difference would be as large as the maps themselves, and no noise.",
+    ),
+    d=(
+        "The picture is compressed.",
+        "These pictures are stored without loss.",
+    ),
+)
+def check_normalised_difference() -> str:
+    """Why a normalised difference of two equal-looking maps is full of noise."""
+    return "b"

@@ -9,6 +9,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare, compare_function, say, unanswered
+from adjoint_book.exercises.choices import choice
 
 PRODUCTS = (3.0, -2.5, -0.4, -0.09)
 FACTORS = {
@@ -103,6 +104,52 @@ def check_exact_factors(answer: Iterable[str] | None) -> None:
         say(f"Not yet: {len(truth - given)} more of the list only change the exponent.")
         return
     say("Correct: powers of two, small or large, above 1 or below it.")
+
+
+@choice(
+    a=(
+        "Any sum of numbers of the same sign.",
+        "Its condition is 1: nothing cancels, and the relative error stays near u.",
+    ),
+    b=(
+        "A product of many factors.",
+        "Each factor brings one relative error of u; a product cannot cancel.",
+    ),
+    c=(
+        "A sum of many terms, whatever their signs.",
+        "The number of terms enters only through m; without cancellation that is a small factor.",
+    ),
+    d=(
+        "A sum that is small beside its terms.",
+        "The error is of the size of the terms, and it is divided by what they leave.",
+    ),
+)
+def check_in_danger() -> str:
+    """Which result has a large relative error after rounding."""
+    return "d"
+
+
+@choice(
+    a=(
+        "Neither, since the pattern differs between them.",
+        "Both use one pattern: that of the network's own forward pass.",
+    ),
+    b=(
+        "The reconstruction: it is the longer computation.",
+        "Against float64 both are off by about the same.",
+    ),
+    c=(
+        "The network: its value is the one before rounding was thought of.",
+        "Its forward pass is rounded as well, and misses the exact value by as much.",
+    ),
+    d=(
+        "Neither is more than the other: both are rounded sums of the same products.",
+        "Two orders of one sum, each with its own rounding.",
+    ),
+)
+def check_who_errs() -> str:
+    """Which of c and its reconstruction is wrong where they differ by 1 %."""
+    return "d"
 
 
 def _returning_float32(add: Callable) -> Callable[[np.ndarray], float]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
+from adjoint_book.exercises.choices import choice
 
 # The chapter's network: two pixels, three hidden units, two more, two classes.
 W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
@@ -90,6 +91,52 @@ def check_largest_source(answer: str | None) -> None:
         ],
         hint="net64.hypersurface(images[5], 'fc')[:] has .value, .contributions and .sources.",
     )
+
+
+@choice(
+    a=(
+        "Brighter pixels in this place raise the score.",
+        "That would be the sign of H_I there, which is the derivative; and it holds nearby only.",
+    ),
+    b=(
+        "Without this pixel the score would be lower by 0.3.",
+        "Without it the image is another one, and so may be the pattern and H.",
+    ),
+    c=(
+        "The network looks at this pixel.",
+        "Almost every pixel has a term that is not zero, also in a network with random weights.",
+    ),
+    d=(
+        "Of the sum that makes up the score, this pixel's term is 0.3.",
+        "It is a statement about this image and this choice of zero, and exact as such.",
+    ),
+)
+def check_pixel_share() -> str:
+    """What it means that x * H_I is 0.3 at a pixel."""
+    return "d"
+
+
+@choice(
+    a=(
+        "The maps are shown on one scale.",
+        "The correlation is the same on every scale.",
+    ),
+    b=(
+        "Both share the factor $x$, the image.",
+        "Outlines of the image show through in every product with it, whatever the weights.",
+    ),
+    c=(
+        "The two networks happen to have alike hypersurfaces.",
+        "Their correlation is printed above: there is hardly any.",
+    ),
+    d=(
+        "Both maps show what the network has learned.",
+        "One of them is of a network that has learned nothing.",
+    ),
+)
+def check_alike_products() -> str:
+    """Why x * H_I of a trained and of a random network look alike."""
+    return "b"
 
 
 def _hypersurfaces() -> np.ndarray:

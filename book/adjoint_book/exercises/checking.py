@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,35 @@ def compare_function(
             return
         if not _close(given, expected, rtol, atol):
             _wrong(f"{called}: {_difference(given, expected)}", hint)
+            return
+    say(f"Correct: {correct}")
+
+
+def compare_properties(
+    answer: Any,
+    properties: Mapping[str, Callable[[Any], Any]],
+    *,
+    correct: str,
+    hint: str = "",
+) -> None:
+    """Ask of an answer, usually a function, what has to hold of it; name the first that does not.
+
+    Args:
+        answer: the reader's function or object; None or `...` is no answer yet.
+        properties: what has to hold, as a sentence such as "it keeps the shape", and a function
+            that says whether it does. One that raises does not hold.
+        correct: what is worth noticing, printed after "Correct: ".
+        hint: what to think about if a property does not hold.
+    """
+    if unanswered(answer):
+        return
+    for sentence, holds in properties.items():
+        try:
+            reason = "" if holds(answer) else "it does not"
+        except Exception as error:  # whatever a reader's code raises is an answer to talk about
+            reason = f"it raised {type(error).__name__}: {str(error)[:200]}"
+        if reason:
+            _wrong(f"expected that {sentence}; {reason}", hint)
             return
     say(f"Correct: {correct}")
 

@@ -23,6 +23,7 @@ from adjoint_lib.errors import (
 
 if TYPE_CHECKING:
     from adjoint_lib.core import primitives
+    from adjoint_lib.core.contributions import Contributions
     from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.core.hypersurface import MODES, Hypersurface
     from adjoint_lib.core.units import Units
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MODES",
     "AdjointError",
+    "Contributions",
     "DataError",
     "DivergedError",
     "EquivalentNet",
@@ -60,6 +62,7 @@ __all__ = [
 
 _HOMES = {
     "MODES": "core.hypersurface",
+    "Contributions": "core.contributions",
     "EquivalentNet": "core.equivalent_net",
     "Hypersurface": "core.hypersurface",
     "Report": "verification.report",

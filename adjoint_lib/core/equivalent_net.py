@@ -159,6 +159,12 @@ class EquivalentNet(Network):
         frozen, found = self._freeze(self.check_images(images), 1.0, numbers)
         return frozen, {layer.name: found[layer.number] for layer in self.layers}
 
+    def frozen_and_values(
+        self, images: tf.Tensor, numbers: Sequence[int]
+    ) -> tuple[Frozen, dict[int, tf.Tensor]]:
+        """What these nodes depend on, frozen at [x; x_b], and their values there."""
+        return self._freeze(images, 1.0, numbers, numbers)
+
     def _freeze(
         self, images: tf.Tensor, k: float, wanted: Sequence[int], ends: Sequence[int] = ()
     ) -> tuple[Frozen, dict[int, tf.Tensor]]:
@@ -218,6 +224,7 @@ class EquivalentNet(Network):
         ]
         return Table(["layer", *MODES], rows)
 
+    contributions = method_from("adjoint_lib.core.contributions", "contributions")
     export = method_from("adjoint_lib.explorer.export", "export")
     explorer = method_from("adjoint_lib.explorer.page", "explorer")
 

@@ -42,6 +42,13 @@ def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndar
     return {layer.name: pushed[layer.number].numpy() for layer in layers}
 
 
+def largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
+    """max error / scale; an error where the scale is zero counts as infinite."""
+    scale = np.broadcast_to(scale, error.shape)
+    ratio = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+    return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
+
+
 def absolute(frozen: Frozen) -> Frozen:
     """The frozen network with |weights| and |slopes|, in float64: pushed along |v|, it gives A."""
     wide = frozen.net.astype("float64")

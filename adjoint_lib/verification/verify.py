@@ -20,7 +20,7 @@ import numpy as np
 
 from adjoint_lib.core._threads import run_in_thread
 from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
-from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
+from adjoint_lib.core.error_bounds import bound, largest_ratio, rounding_scale, unit_roundoff
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.hypersurface import check_bytes, mode_of
 from adjoint_lib.core.network import Layer, smallest
@@ -275,15 +275,8 @@ def measure(
     `limit` is that of |c_hat - c| / (u A); `largest` is max |c| over all units of each image.
     """
     error = np.abs(found.astype(float) - c.astype(float)) / u
-    ratios = _largest_ratio(error, A), _largest_ratio(error, largest)
+    ratios = largest_ratio(error, A), largest_ratio(error, largest)
     return LayerReport.of(relative_error(c, found), *ratios, limit)
-
-
-def _largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
-    """max error / scale; an error where the scale is zero counts as infinite."""
-    scale = np.broadcast_to(scale, error.shape)
-    ratio = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
-    return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
 
 
 def _listed(names: Sequence[str] | str) -> Sequence[str]:

@@ -11,9 +11,9 @@ from adjoint_lib.frontend.layers import Bias, PadChannels
 from adjoint_lib.verification import verify
 
 PUBLIC = """
-    AdjointError DataError DivergedError EquivalentNet Hypersurface InputError MODES Report TooLarge
-    Units UnsupportedLayer data equivalent load_model models primitives results supports training
-    verify
+    AdjointError Contributions DataError DivergedError EquivalentNet Hypersurface InputError MODES
+    Report TooLarge Units UnsupportedLayer data equivalent load_model models primitives results
+    supports training verify
 """
 DATA = "CLASS_NAMES Status fetch load sample status"
 TRAINING = """

@@ -105,11 +105,11 @@ def test_what_says_nothing_is_no_check():
 
 
 def test_the_sheet_in_the_chapter_is_the_one_that_is_checked():
-    from adjoint_book.exercises.ch18_teaching import SHEET
+    from adjoint_book.exercises.ch19_teaching import SHEET
 
     (cell,) = (
         source(cell)
-        for cell in cells(ROOT / "book" / "18-teaching.ipynb", "code")
+        for cell in cells(ROOT / "book" / "19-teaching.ipynb", "code")
         if source(cell).startswith("sheet = ")
     )
     written: dict = {}

@@ -1,7 +1,7 @@
 """Networks nobody here designed: keras.applications, random weights, reduced size, float64.
 
 `data/applications.json` says of one network of each family whether it is exact or which smooth
-layer it is refused by; chapter 17 shows it. These tests compute it; all of it, in some minutes, by
+layer it is refused by; chapter 18 shows it. These tests compute it; all of it, in some minutes, by
 
     ADJOINT_FULL=1 pytest tests/frontend/test_applications.py
 """

@@ -86,7 +86,7 @@ PARTS = [
         ],
     ),
     ("Understanding", VERMILION, [(15, "Rounding", False), (16, "What H\nshows", True)]),
-    ("Onwards", PURPLE, [(17, "Your own\nmodel", True), (18, "Teaching", False)]),
+    ("Onwards", PURPLE, [(18, "Your own\nmodel", True), (19, "Teaching", False)]),
 ]
 
 

@@ -55,20 +55,20 @@ def check_misconceptions(answer: Any) -> None:
 
 @exercise
 def check_reading_list(answer: Any, chapters: Any = None) -> None:
-    """How many chapters have to be read before chapter 17, as their overviews say."""
+    """How many chapters have to be read before chapter 18, as their overviews say."""
     if unanswered(answer):
         return
     from adjoint_book import course
 
     chapters = course.chapters() if chapters is None else chapters
-    before = course.way_to(chapters, [17])[:-1]
-    direct = next(chapter.needs for chapter in chapters if chapter.number == 17)
+    before = course.way_to(chapters, [18])[:-1]
+    direct = next(chapter.needs for chapter in chapters if chapter.number == 18)
     compare(
         answer,
         len(before),
         correct="all that it needs, and all that these need.",
         hints=[
-            (len(before) + 1, "Chapter 17 itself is not one of those before it."),
+            (len(before) + 1, "Chapter 18 itself is not one of those before it."),
             (len(direct), "Those are the ones it names; they need others in turn."),
         ],
         hint="Follow the column 'needs' back, until nothing new turns up.",

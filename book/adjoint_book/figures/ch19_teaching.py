@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @figure("chapter-needs")
-def chapter_needs(chapters: Sequence[Chapter] | None = None, goal: int = 17) -> Figure:
+def chapter_needs(chapters: Sequence[Chapter] | None = None, goal: int = 18) -> Figure:
     """Which chapters need which, and in green all that one of them needs.
 
     Args:

@@ -23,7 +23,7 @@ from adjoint_lib.core.graph import IMAGE
 from adjoint_lib.core.hypersurface import check_bytes, readable
 from adjoint_lib.core.network import BiasSource, Layer
 from adjoint_lib.core.strategy import WORKSPACE, batch_rows, entries_below, itemsize
-from adjoint_lib.core.tables import Table
+from adjoint_lib.core.tables import Table, Tabular
 from adjoint_lib.errors import AdjointError, InputError, TooLarge
 
 
@@ -129,7 +129,7 @@ class LayerContributions(Mapping[str, np.ndarray]):
         )
 
 
-class Contributions(Mapping[str, LayerContributions]):
+class Contributions(Tabular, Mapping[str, LayerContributions]):
     """What each source gives to the units of each layer: `found["conv3"]["conv1"]` is a map."""
 
     def __init__(self, layers: Mapping[str, LayerContributions]):
@@ -145,7 +145,9 @@ class Contributions(Mapping[str, LayerContributions]):
             columns = (column.tolist() for column in (means, sizes, shares))
             rows += [(name, *row) for row in zip(layer, *columns, strict=True)]
         header = ["layer", "source", "mean", "mean size", "share"]
-        return Table(header, rows, lambda r: [*r[:2], f"{r[2]:.4g}", f"{r[3]:.4g}", f"{r[4]:.2%}"])
+        return Table(
+            header, rows, lambda r: [*r[:2], f"{r[2]:.4g}", f"{r[3]:.4g}", f"{r[4]:.2%}"], list
+        )
 
     def __getitem__(self, layer: str) -> LayerContributions:
         if layer not in self._layers:

@@ -224,6 +224,7 @@ class EquivalentNet(Network):
         ]
         return Table(["layer", *MODES], rows)
 
+    hypersurfaces = method_from("adjoint_lib.core.streaming", "hypersurfaces")
     contributions = method_from("adjoint_lib.core.contributions", "contributions")
     export = method_from("adjoint_lib.explorer.export", "export")
     explorer = method_from("adjoint_lib.explorer.page", "explorer")

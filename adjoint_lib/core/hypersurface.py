@@ -129,13 +129,12 @@ class Hypersurface:
         else:
             parts = (self.frozen.part(n, n + 1) for n in images)
             rows = np.concatenate([self._compute(part, axes, units) for part in parts])
-        return Units(self.net, self.layer, rows, self.images.numpy()[images], kept)
+        return self._units(rows, images, kept, units)
 
     def at(self, units: np.ndarray) -> Units:
-        """Scattered units of one image: `units` (m, axes) holds one index tuple in each row."""
+        """Scattered units, of each image: `units` (m, axes) holds one index tuple in each row."""
         shape = self.mode.shape(self.layer)
-        if not self.single:
-            raise InputError("expected a hypersurface of one image; index the batch instead.")
+        images = list(range(self.images.shape[0]))
         try:
             units = np.asarray(units)
         except ValueError as error:
@@ -148,10 +147,21 @@ class Hypersurface:
         outside = (units < 0) | (units >= shape)
         if outside.any():
             raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
-        self._check_budget(len(units))
-        few = len(units) <= FEW
-        rows = self._few([0], units) if few else self._by_pull(self.frozen, units)
-        return Units(self.net, self.layer, rows, self.images.numpy(), (len(units),))
+        self._check_budget(len(images) * len(units))
+        if len(units) <= FEW:
+            rows = self._few(images, units)
+        else:
+            parts = (self.frozen.part(n, n + 1) for n in images)
+            rows = np.concatenate([self._by_pull(part, units) for part in parts])
+        kept = (len(units),) if self.single else (len(images), len(units))
+        return self._units(rows, images, kept, units)
+
+    def _units(
+        self, rows: np.ndarray, images: list[int], kept: tuple[int, ...], units: np.ndarray
+    ) -> Units:
+        """Rows of H as `Units`."""
+        x, numbers = self.images.numpy()[images], None if self.single else images
+        return Units(self.net, self.layer.name, self.mode.name, rows, x, kept, units, numbers)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         units = self[...]

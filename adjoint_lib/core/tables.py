@@ -1,12 +1,49 @@
-"""Small tables that read well in a terminal (`repr`) and in a notebook (HTML)."""
+"""Small tables that read well in a terminal (`repr`) and in a notebook (HTML), and go elsewhere."""
 
 from __future__ import annotations
 
+import csv
 import html
+import importlib
+import io
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
+from adjoint_lib._storage import replacing
+from adjoint_lib.errors import InputError
+
 Row = TypeVar("Row", covariant=True)
+
+
+class Tabular:
+    """What can be shown as a table: a subclass gives `table`, and `records` if that is of text."""
+
+    def table(self) -> Table[Any]:
+        """The table that reads well."""
+        raise NotImplementedError
+
+    def records(self) -> Table[Any]:
+        """The table with numbers in full, for programs."""
+        return self.table()
+
+    def to_dataframe(self) -> Any:
+        """The numbers as a `pandas.DataFrame`; pandas is imported when this is called."""
+        return self.records().to_dataframe()
+
+    @overload
+    def to_csv(self) -> str: ...
+
+    @overload
+    def to_csv(self, path: str | Path) -> None: ...
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The numbers as comma-separated text, or written to a file."""
+        return self.records().to_csv(path) if path else self.records().to_csv()
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        return self.table().to_markdown()
 
 
 class Table(Sequence[Row], Generic[Row]):
@@ -16,14 +53,20 @@ class Table(Sequence[Row], Generic[Row]):
         header: column names.
         rows: the records.
         cells: the text cells of a record; by default the record is its own list of cells.
+        values: the same as numbers and text, for programs; by default `cells`.
     """
 
     def __init__(
-        self, header: list[str], rows: Sequence[Row], cells: Callable[[Any], list[str]] = list
+        self,
+        header: list[str],
+        rows: Sequence[Row],
+        cells: Callable[[Any], list[str]] = list,
+        values: Callable[[Any], list[Any]] | None = None,
     ):
         self.header = header
         self.rows = list(rows)
         self.cells = cells
+        self.values = values or cells
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -36,11 +79,46 @@ class Table(Sequence[Row], Generic[Row]):
 
     def __getitem__(self, index: int | slice) -> Row | Table[Row]:
         if isinstance(index, slice):
-            return Table(self.header, self.rows[index], self.cells)
+            return Table(self.header, self.rows[index], self.cells, self.values)
         return self.rows[index]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
+
+    def to_dataframe(self) -> Any:
+        """A `pandas.DataFrame`; pandas is imported when this is called."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise InputError(
+                f"expected pandas, which makes data frames, but it cannot be imported ({error}). "
+                "Install it (pip install pandas), or use to_csv() or to_markdown()."
+            ) from error
+        return pandas.DataFrame([self.values(row) for row in self.rows], columns=self.header)
+
+    @overload
+    def to_csv(self) -> str: ...
+
+    @overload
+    def to_csv(self, path: str | Path) -> None: ...
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The table as comma-separated text, or written to a file, whole or not at all."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(
+            [self.header, *(self.values(row) for row in self.rows)]
+        )
+        if path is None:
+            return text.getvalue()
+        with replacing(path) as file:
+            file.write(text.getvalue().encode())
+        return None
+
+    def to_markdown(self) -> str:
+        """The table in Markdown."""
+        lines = [self.header, ["---"] * len(self.header), *map(self.cells, self.rows)]
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
     def __repr__(self) -> str:
         lines = [self.header, *(self.cells(row) for row in self.rows)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjoint_lib._storage import decoding, read_json, replacing, require
-from adjoint_lib.core.tables import Table
+from adjoint_lib.core.tables import Table, Tabular
 from adjoint_lib.errors import InputError
 from adjoint_lib.verification.intervals import clustered, wilson
 
@@ -158,7 +158,7 @@ class LayerReport:
 
 
 @dataclass
-class Report:
+class Report(Tabular):
     """What a verification found: one `LayerReport` for each layer, and how it was made.
 
     ``a + b`` merges reports of the same network, method and settings; nothing depends on the order.
@@ -224,6 +224,18 @@ class Report:
             row += [*others, f"{r.quantile(0.5):.1e}", f"{r.quantile(0.999):.1e}"]
             rows.append([*row, f"{r.worst:.2g}", f"{r.normwise:.2g}", f"{r.bound:.2g}"])
         return Table(header, rows)
+
+    def records(self) -> Table[list[Any]]:
+        """The table with the numbers in full; the shares are parts of 1."""
+        header = ["layer", "mode", "images", "units", *(f"within {level:g}" for level in LEVELS)]
+        header += ["median", "quantile 0.999", "worst", "normwise", "bound", "passed"]
+        rows = [
+            [name, self.about["modes"][name], r.images, r.units]
+            + [float(r.share(level)) for level in LEVELS]
+            + [r.quantile(0.5), r.quantile(0.999), r.worst, r.normwise, r.bound, r.passed]
+            for name, r in self.layers.items()
+        ]
+        return Table(header, rows, lambda row: list(map(str, row)), list)
 
     def histogram(self, layer: str) -> tuple[np.ndarray, np.ndarray]:
         """(counts, edges) of epsilon on [-1e-4, 1e-4]; a layer's `.under`, `.over` lie outside."""

@@ -56,6 +56,12 @@ def a_checkpoint(path):
     checkpoint.save_checkpoint(path, arrays, {"epoch": 1})
 
 
+def some_units(path):
+    al.equivalent(MODEL).hypersurface(IMAGES, al.equivalent(MODEL).layers[-1].name)[:, :2].save(
+        path
+    )
+
+
 def a_run(path):
     runs.run(PLAN, IMAGES, path.parent, progress=False)
 
@@ -85,6 +91,7 @@ READERS = {
     "checkpoint.npz": (a_checkpoint, lambda path: checkpoint.load_checkpoint(path, fits)),
     "report.json": (a_report, al.Report.load),
     "result.json": (a_result, results.read),
+    "units.npz": (some_units, al.Units.load),
     "net": (lambda path: al.equivalent(MODEL).export(path), export.read),
     "net with its digest": (lambda path: al.equivalent(MODEL).export(path), export.read),
     "run.json": (a_run, lambda path: runs.run(PLAN, IMAGES, path.parent, progress=False)),

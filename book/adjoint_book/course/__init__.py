@@ -10,5 +10,6 @@ registers a function under the decorator `part`.
 
 from adjoint_book.course.chapters import Chapter, chapters, sessions, way_to
 from adjoint_book.course.marking import mark, verdict
+from adjoint_book.course.variants import own
 
-__all__ = ["Chapter", "chapters", "mark", "sessions", "verdict", "way_to"]
+__all__ = ["Chapter", "chapters", "mark", "own", "sessions", "verdict", "way_to"]

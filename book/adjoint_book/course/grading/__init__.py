@@ -1,0 +1,1 @@
+"""Marking what students hand in: their code runs in a process of its own, the checks in another."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from adjoint_lib.core.hypersurface import MODES, Hypersurface
     from adjoint_lib.core.units import Units
     from adjoint_lib.experiments import data, models, results, training
+    from adjoint_lib.explorer.explain import explain
     from adjoint_lib.frontend.equivalent import equivalent
     from adjoint_lib.frontend.loading import load_model
     from adjoint_lib.frontend.rules.call import supports
@@ -51,6 +52,7 @@ __all__ = [
     "UnsupportedLayer",
     "data",
     "equivalent",
+    "explain",
     "load_model",
     "models",
     "primitives",
@@ -68,6 +70,7 @@ _HOMES = {
     "Report": "verification.report",
     "Units": "core.units",
     "equivalent": "frontend.equivalent",
+    "explain": "explorer.explain",
     "load_model": "frontend.loading",
     "supports": "frontend.rules.call",
     "verify": "verification.verify",

@@ -12,8 +12,8 @@ from adjoint_lib.verification import verify
 
 PUBLIC = """
     AdjointError Contributions DataError DivergedError EquivalentNet Hypersurface InputError MODES
-    Report TooLarge Units UnsupportedLayer data equivalent load_model models primitives results
-    supports training verify
+    Report TooLarge Units UnsupportedLayer data equivalent explain load_model models primitives
+    results supports training verify
 """
 DATA = "CLASS_NAMES Status fetch load sample status"
 TRAINING = """

@@ -41,7 +41,7 @@ from adjoint_lib._storage import decoding, ordinary, parse_json, replacing, requ
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.graph import Bias, Graph, Node, Source
 from adjoint_lib.core.primitives import Activation, Primitive, is_float_array
-from adjoint_lib.errors import InputError
+from adjoint_lib.errors import InputError, UnsupportedLayer
 
 FORMAT = b"adjoint-network 1\n"
 ALIGNMENT = 8  # the numbers begin at a multiple of this
@@ -135,9 +135,15 @@ def _described(node: Node, numbers: Numbers) -> dict[str, Any]:
         if node.is_bias:
             source["values"] = numbers.add(node.bias.values)
         return {**described, "source": source}
+    kind = type(node.operation)
+    if kind.__module__ != Primitive.__module__:
+        raise UnsupportedLayer(
+            f"node '{node.name}': expected a primitive of adjoint_lib, which readers of an export "
+            f"know, got {kind.__name__} of {kind.__module__}. Write the layer in al.primitives."
+        )
     held = {n: v for n, v in node.operation.held.items() if not callable(v)}
     written = {n: numbers.add(v) if is_float_array(v) else v for n, v in held.items()}
-    primitive = {"kind": type(node.operation).__name__, **written}
+    primitive = {"kind": kind.__name__, **written}
     return {**described, "inputs": node.inputs, "primitive": primitive}
 
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from PIL import Image
 
 import adjoint_lib as al
 from adjoint_lib.explorer.export import packed, unpacked
-from browser import chromium, opened, settled
+from browser import HOST, axe_core, chromium, opened, settled, shown
 from reference import small_net
 
 NETWORKS = {
@@ -53,7 +52,7 @@ def numbers_of(page, **what):
 def click(page, layer, y, x, channel):
     """Choose the layer and, by its number, the map; then click the unit in it."""
     page.locator("[data-part=layer]").select_option(layer)
-    settled(page, layer)
+    shown(page, f"layer={layer}")
     page.locator("[data-part=index] input").last.fill(str(channel))
     page.keyboard.press("Enter")
     settled(page, f"map {channel}")
@@ -130,9 +129,7 @@ def test_the_keyboard_is_enough(browser, page_of):
     assert value == pytest.approx(float(expected), rel=2e-4, abs=1e-5)
 
 
-FOCUSED = (
-    "document.querySelector('[data-adjoint-explorer]').shadowRoot.activeElement?.dataset.part ?? ''"
-)
+FOCUSED = f"{HOST}.shadowRoot.activeElement?.dataset.part ?? ''"
 
 
 def test_the_address_brings_back_what_was_shown(browser, page_of):
@@ -147,6 +144,46 @@ def test_the_address_brings_back_what_was_shown(browser, page_of):
     value = float(re.search(r"value (\S+),", said)[1].replace("−", "-"))
     assert value == pytest.approx(float(H.value - other.value), rel=2e-4)
     assert re.search(r"^[1-9][\d,]* of [\d,]+ ReLUs", text), text
+
+
+def test_what_cannot_be_answered_is_rejected_in_words(browser, page_of):
+    _, _, path = page_of("vgg7")
+    asked = "what => adjoint.unit(what).then(() => 'an answer', error => error.message)"
+    with opened(browser, path) as page:
+        for what, expected in REFUSED:
+            found = page.evaluate(asked, {"layer": "conv5", "index": [3, 4, 17], **what})
+            assert expected in found, (what, found)
+
+
+REFUSED = [
+    ({"network": "vgg8"}, 'expected network as one of vgg7; got "vgg8"'),
+    ({"dataset": "mnist"}, 'expected dataset as one of images; got "mnist"'),
+    ({"layer": "conv6"}, 'unknown layer "conv6"'),
+    ({"index": [8, 0, 0]}, "expected an index into units of shape 8,8,96"),
+    ({"index": [0, 0]}, "expected an index into units of shape 8,8,96"),
+    ({"index": [0, 0, 0.5]}, "expected an index into units of shape 8,8,96"),
+    ({"mode": "RM0"}, "mode RM0 does not fit layer 'conv5'"),
+    ({"layer": "fc", "index": [3], "mode": "RM2"}, "mode RM2 does not fit layer 'fc'"),
+    ({"image": 3}, "expected image as a whole number from 0 to 2; got 3"),
+    ({"image": "1"}, 'expected image as a whole number from 0 to 2; got "1"'),
+    ({"dtype": "float16"}, 'expected dtype float32 or float64, got "float16"'),
+    ({"k": 0}, "expected a finite k > 0"),
+    (
+        {"picture": 1},
+        "expected network, dataset, image, layer, mode, index, dtype and k; got picture",
+    ),
+]
+
+
+def test_a_notebooks_frame_computes_in_a_sandbox(browser, tmp_path):
+    """Some notebooks show what a cell displays in a frame that may do nothing but run scripts."""
+    net = small_net()[1]
+    x = np.random.default_rng(0).normal(size=(2, *net.input_shape)).astype("float32")
+    frame = net.explorer(x)._repr_html_().replace("<iframe", '<iframe sandbox="allow-scripts"')
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><title>Notebook</title>{frame}")
+    with opened(browser, tmp_path / "notebook.html") as page:
+        said = settled(page.frames[1])
+    assert "equal up to rounding" in said
 
 
 def test_any_network_has_a_page_of_the_readers_own(browser, tmp_path):
@@ -205,11 +242,10 @@ def test_nothing_stands_out_of_the_page_and_axe_finds_nothing_serious(
     with opened(browser, path, viewport=size, color_scheme=theme) as page:
         settled(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        if axe := os.environ.get("AXE_CORE"):
-            page.evaluate(Path(axe).read_text("utf-8"))
-            found = page.evaluate("axe.run().then(found => found.violations)")
-            bad = [v for v in found if v["impact"] in ("serious", "critical")]
-            assert not bad, [(v["id"], [n["html"] for n in v["nodes"]]) for v in bad]
+        page.evaluate(axe_core())
+        found = page.evaluate("axe.run().then(found => found.violations)")
+        bad = [v for v in found if v["impact"] in ("serious", "critical")]
+        assert not bad, [(v["id"], [n["html"] for n in v["nodes"]]) for v in bad]
 
 
 def saved(page, button) -> bytes:
@@ -263,13 +299,12 @@ def test_the_brush_paints_by_keyboard_and_by_mouse(browser, page_of):
         page.locator("[data-part=input]").focus()
         page.keyboard.press("ArrowRight")  # from the middle
         page.keyboard.press("Space")
-        settled(page)
-        page.wait_for_function("location.hash.includes('paint=')")
+        shown(page, f"paint=w{BASE36[PAINTED[1]]}")
         canvas = page.locator("[data-part=x-canvas]")
         size = canvas.bounding_box()["width"] / 32
         canvas.click(position={"x": 15.5 * size, "y": 16.5 * size})
-        page.wait_for_function(f"{PART}('image-name').textContent.includes('painted')")
-        page.wait_for_timeout(500)
+        shown(page, f"paint=w{BASE36[PAINTED[0]]}.{BASE36[PAINTED[1]]}")
+        assert page.evaluate(f"{PART}('image-name').textContent").endswith("painted on")
         found = json.loads(saved(page, "json"))
         page.locator("[data-part=unpaint]").click()
         page.wait_for_function("!location.hash.includes('paint=')")
@@ -278,3 +313,7 @@ def test_the_brush_paints_by_keyboard_and_by_mouse(browser, page_of):
     np.testing.assert_array_equal(np.float32(found["x"]), x.ravel())
     c = net.value(x)["conv0"][0, 16, 16, 3]
     assert found["network_value"] == pytest.approx(float(c), rel=1e-4)
+
+
+PAINTED = (16 * 32 + 15, 16 * 32 + 17)  # pixels
+BASE36 = {PAINTED[0]: "en", PAINTED[1]: "ep"}  # 16 * 32 + 15 = 14 * 36 + 23

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 import adjoint_lib as al
+from adjoint_lib.core.equivalent_net import EquivalentNet
+from adjoint_lib.core.graph import Graph
 from adjoint_lib.explorer.export import FORMAT, packed, read, unpacked
 from architectures import build, plans
 from reference import float64, image_of, small_net
@@ -135,4 +137,18 @@ def test_another_dtype_and_numbers_beyond_float32_are_refused(tmp_path):
     model.layers[0].set_weights([np.array([[1.0], [1e50], [1.0]]), np.zeros(1)])
     with pytest.raises(al.InputError, match=r"finite in float32, got 1e.50"):
         al.equivalent(model).export(tmp_path / "net", dtype="float32")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_primitive_of_ones_own_is_refused_by_name(tmp_path):
+    class Same(al.primitives.Reshape):
+        pass
+
+    graph = Graph()
+    graph.outputs = [graph.add("same", Same((3,), (3,)), [graph.image((3,))], (3,))]
+    net = EquivalentNet("mine", graph, "float64")
+    with pytest.raises(al.UnsupportedLayer, match=r"'same': expected a primitive .* got Same of"):
+        net.export(tmp_path / "net")
+    with pytest.raises(al.UnsupportedLayer, match="got Same of"):
+        net.explorer(np.zeros((1, 3)))
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import {number} from "./words.js";
 export class Explorer {
   /**
    * @param {HTMLElement} host its attribute `data-address` is "here" if the page's address is to follow,
-   *     else the page that a link to the state leads to
+   *     else the page that a link to the state leads to; `data-shown` is the state that is shown, once it is
    * @param {import("./sources.js").Sources} sources
    * @param {{html: string, css: string}} looks
    * @param {Object} start the state at first
@@ -65,6 +65,7 @@ export class Explorer {
     if (this.running && gently) return this.running;
     this.controller?.abort();
     const controller = (this.controller = new AbortController());
+    this.host.setAttribute("aria-busy", "true");
     this.running = this.compute_all(controller.signal);
     return this.running;
   }
@@ -81,6 +82,7 @@ export class Explorer {
       if (!signal.aborted) {
         this.running = null;
         this.busy(false);
+        this.host.setAttribute("aria-busy", "false");
       }
     }
   }
@@ -111,13 +113,14 @@ export class Explorer {
     this.write_address();
     this.show("choices");
     this.show("maps");
+    const shown = written(state);
     this.unit = await this.sources.engine.unit({...asked, ...this.asked_unit(), k: state.k}, options);
     if (signal.aborted) return;
-    this.unit_state = {...state};
     this.show("unit");
     await this.compare(asked, options);
     if (signal.aborted) return;
     this.show("comparison");
+    this.host.dataset.shown = shown;
     this.announce();
   }
 
@@ -140,13 +143,11 @@ export class Explorer {
       this.signs = (await this.sources.engine.value({...asked, image, k: 1, nodes: numbers}, options)).nodes;
       this.signs_of = image_key;
     }
-    let flipped = 0, all = 0;
-    for (const at of numbers) {
-      const [before, now] = [this.signs[at], this.maps.nodes[at]];
-      for (let n = 0; n < now.length; n++) if (now[n] > 0 !== before[n] > 0) flipped++;
-      all += now.length;
-    }
-    Object.assign(this.comparison, {flipped, all});
+    const flips = new Map();  // of each ReLU's input
+    for (const at of numbers) flips.set(at, this.maps.nodes[at].map((now, n) => Number(now > 0 !== this.signs[at][n] > 0)));
+    const all = [...flips.values()].reduce((sum, {length}) => sum + length, 0);
+    const flipped = [...flips.values()].reduce((sum, some) => sum + some.reduce((a, b) => a + b, 0), 0);
+    Object.assign(this.comparison, {flips: flips.get(read_by_relu(this.net, this.layer)), flipped, all});
   }
 
   /** The unit that the state names, as the engine is asked for it. */
@@ -307,10 +308,22 @@ export class Explorer {
       this.theme = theme;
       this.table = ramp(theme);
       this.host.classList.toggle("dark", theme === "dark");
-      for (const what of this.unit ? ["image", "maps", "unit"] : []) this.show(what);
+      for (const what of this.unit ? ["image", "maps", "unit", "comparison"] : []) this.show(what);
     };
     new MutationObserver(follow).observe(page, {attributeFilter: ["data-theme"]});
     dark.addEventListener("change", follow);
     follow();
   }
+}
+
+/** The node through which a layer's maps reach a ReLU: c itself, or c with its bias or a shortcut added. */
+function read_by_relu({nodes}, layer) {
+  let at = layer.number;
+  for (const {number, inputs, kind, shape} of nodes) {
+    if (!inputs.includes(at)) continue;
+    if (kind === "Activation") return at;
+    if (String(shape) !== String(layer.shape)) return null;
+    at = number;
+  }
+  return null;
 }

@@ -128,7 +128,7 @@ export class MapsView {
   }
 
   show_maps() {
-    const {explorer, parts, frame} = this, {layer, table} = explorer;
+    const {explorer, parts, frame} = this, {layer, state, table} = explorer;
     const {rows, columns, channels} = frame, values = explorer.maps.values[layer.name];
     const narrow = parts.maps.getBoundingClientRect().width < 380;
     this.across = across_for(channels, columns, rows, narrow ? 1 : 1.5);
@@ -151,11 +151,22 @@ export class MapsView {
     parts.maps.setAttribute("aria-label", `${flat ? "Units" : "Feature maps"} of ${layer.name}, number ${map} chosen`);
     parts["one-row"].hidden = flat;
     if (flat) return;
-    draw_signed(parts["one-canvas"], channel(values, channels, map), {rows, columns, scale, table});
+    this.large = [channel(values, channels, map), {rows, columns, scale, table}];
+    draw_signed(parts["one-canvas"], ...this.large);
     parts["one-mark"].hidden = row === undefined;
     if (row !== undefined) set_box(parts["one-mark"], {top: row, bottom: row + 1, left: column, right: column + 1}, rows, columns);
-    const at = row === undefined ? "all of it" : `(${row}, ${column}) is ${number(values[(row * columns + column) * channels + map], 4)}`;
+    const all_in = state.mode === "RM4" ? ", over all in-channels" : "";
+    const at = row === undefined ? "all of it" : `(${row}, ${column}) is ${number(values[(row * columns + column) * channels + map], 4)}${all_in}`;
     parts["one-name"].textContent = `Map ${map}: ${at}`;
     parts.one.setAttribute("aria-label", parts["one-name"].textContent);
+  }
+
+  /** Which units of the large map had their ReLU flipped by the brightness. */
+  show_comparison() {
+    const {explorer, parts, frame} = this, {flips} = explorer.comparison ?? {};
+    if (!flips || parts["one-row"].hidden) return;
+    const crosses = channel(flips, frame.channels, this.place.map), [values, how] = this.large;
+    draw_signed(parts["one-canvas"], values, {...how, crosses});
+    parts["one-name"].textContent += `; × marks the ${crosses.reduce((a, b) => a + b, 0)} of ${crosses.length} that are flipped`;
   }
 }

@@ -28,11 +28,12 @@ export const zoom_for = (columns, rows) => Math.max(1, Math.floor(512 / Math.max
  * One number a square, in signed colours.
  * @param {HTMLCanvasElement} canvas
  * @param {ArrayLike<number>} values row by row
- * @param {{columns: number, rows: number, scale: number, table: Uint8Array, dots?: boolean}} how
- *     dots: mark what is below zero by a dot too
+ * @param {{columns: number, rows: number, scale: number, table: Uint8Array, dots?: boolean,
+ *     crosses?: ArrayLike<number> | null}} how
+ *     dots: mark what is below zero by a dot too; crosses: mark those that are not 0 here
  */
-export function draw_signed(canvas, values, {columns, rows, scale, table, dots = false}) {
-  const zoom = dots ? Math.max(5, zoom_for(columns, rows)) : 1;
+export function draw_signed(canvas, values, {columns, rows, scale, table, dots = false, crosses = null}) {
+  const zoom = dots || crosses ? Math.max(5, zoom_for(columns, rows)) : 1;
   const context = sized(canvas, columns, rows, zoom);
   const small = new ImageData(columns, rows);
   for (let at = 0; at < columns * rows; at++) paint(small.data, at, table, place_of(values[at], scale));
@@ -40,10 +41,27 @@ export function draw_signed(canvas, values, {columns, rows, scale, table, dots =
   context.imageSmoothingEnabled = false;
   context.drawImage(of_image_data(small), 0, 0, columns * zoom, rows * zoom);
   for (let at = 0; at < columns * rows; at++) {
-    if (!(values[at] < -0.02 * scale)) continue;
-    context.fillStyle = values[at] < -scale / 2 ? "#fff" : "#000";
-    const size = Math.max(1, Math.round(zoom / 4)), margin = Math.floor((zoom - size) / 2);
-    context.fillRect((at % columns) * zoom + margin, Math.floor(at / columns) * zoom + margin, size, size);
+    const left = (at % columns) * zoom, top = Math.floor(at / columns) * zoom;
+    if (dots && values[at] < -0.02 * scale) {
+      context.fillStyle = values[at] < -scale / 2 ? "#fff" : "#000";
+      const size = Math.max(1, Math.round(zoom / 4)), margin = Math.floor((zoom - size) / 2);
+      context.fillRect(left + margin, top + margin, size, size);
+    }
+    if (crosses?.[at]) draw_cross(context, left + zoom / 2, top + zoom / 2, zoom / 4);
+  }
+}
+
+/** A cross that is seen on any colour: white on black. */
+function draw_cross(context, x, y, reach) {
+  for (const [colour, width] of [["#000", reach / 1.5], ["#fff", reach / 4]]) {
+    context.strokeStyle = colour;
+    context.lineWidth = Math.max(1, width);
+    context.beginPath();
+    for (const turn of [-1, 1]) {
+      context.moveTo(x - reach, y - turn * reach);
+      context.lineTo(x + reach, y + turn * reach);
+    }
+    context.stroke();
   }
 }
 

@@ -45,17 +45,20 @@ export class Sources {
    * @returns {Promise<{value: number, network_value: number, image: number[], bias: number[],
    *     contributions: Object<string, number>}>}
    */
-  async unit({network, dataset, image = 0, layer, mode, index, dtype = "float32", k = 1 / 8} = {}) {
+  async unit({network, dataset, image = 0, layer, mode, index, dtype = "float32", k = 1 / 8, ...more} = {}) {
     const known = (list, key, what) => {
       const keys = list.map((one) => one.key), chosen = key ?? keys[0];
-      if (!keys.includes(chosen)) throw new Error(`expected ${what} as one of ${keys.join(", ")}; got ${chosen}.`);
+      if (!keys.includes(chosen)) throw new Error(`expected ${what} as one of ${keys.join(", ")}; got ${JSON.stringify(chosen)}.`);
       return chosen;
     };
+    const [unknown] = Object.keys(more);
+    if (unknown !== undefined)
+      throw new Error(`expected network, dataset, image, layer, mode, index, dtype and k; got ${unknown} too.`);
     network = known(this.config.networks, network, "network");
     dataset = known(this.config.datasets, dataset, "dataset");
     const [net, samples] = await Promise.all([this.network(network, dataset), this.samples(dataset)]);
     if (!Number.isInteger(image) || image < 0 || image >= samples.count)
-      throw new Error(`expected image as a whole number from 0 to ${samples.count - 1}; got ${image}.`);
+      throw new Error(`expected image as a whole number from 0 to ${samples.count - 1}; got ${JSON.stringify(image)}.`);
     layer ??= net.layers[net.layers.length - 1].name;
     const x = samples.image(image);
     const asked = {network: this.file_of(network, dataset), image: x, layer, mode, index, dtype, k};

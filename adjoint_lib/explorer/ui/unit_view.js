@@ -6,7 +6,7 @@ import {change} from "./image_view.js";
 import {channel, draw_signed, frame} from "./pictures.js";
 import {USUAL} from "./state.js";
 import {in_words} from "./units.js";
-import {bar, colour_scale, number, percent, row, signed, whole} from "./words.js";
+import {as_terms, bar, colour_scale, number, percent, row, signed, whole} from "./words.js";
 
 const SHOWN = 10;  // class scores, the highest
 
@@ -49,10 +49,11 @@ export class UnitView {
     const {state} = explorer, at_scores = state.layer === layer.name;
     const order = Array.from(scores.keys()).sort((a, b) => scores[b] - scores[a]);
     const chosen = at_scores ? [state.unit, state.against].filter(Boolean).map(Number) : [];
-    const shown = [...new Set([...order.slice(0, SHOWN), ...chosen])].sort((a, b) => scores[b] - scores[a]);
-    const low = Math.min(0, ...shown.map((n) => scores[n])), high = Math.max(0, ...shown.map((n) => scores[n]));
     const about = explorer.config.datasets.find(({key}) => key === state.data);
     const label = state.image === "own" ? undefined : about.labels?.[Number(state.image)];
+    const wanted = [...order.slice(0, SHOWN), ...chosen, ...(label < scores.length ? [label] : [])];
+    const shown = [...new Set(wanted)].sort((a, b) => scores[b] - scores[a]);
+    const low = Math.min(0, ...shown.map((n) => scores[n])), high = Math.max(0, ...shown.map((n) => scores[n]));
     parts.scores.replaceChildren(...shown.map((n) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -97,24 +98,29 @@ export class UnitView {
   /** The unit by name, as ĉ: a layer's unit, or the difference of two. */
   get name() {
     const {explorer} = this, {state, layer, index} = explorer, names = explorer.classes(layer.shape[0]);
-    const words = `${state.layer}, ${state.mode}, ${in_words(layer, state.mode, index, names)}`;
-    return state.against === "" ? words : `${words} − ${names?.[state.against] ?? state.against}`;
+    const said = (at) => in_words(layer, state.mode, at, names);
+    const other = state.against === "" ? "" : ` − ${said([Number(state.against)])}`;
+    return `${state.layer}, ${state.mode}, ${said(index)}${other}`;
   }
 
   show_sum() {
     const {parts, explorer} = this, {unit} = explorer, {image} = unit.contributions;
     const bold = document.createElement("b");
-    bold.textContent = `ĉ = ${number(unit.value, this.digits)}`;
+    bold.textContent = `${number(unit.value, this.digits)} = ĉ`;
     const below = (text) => Object.assign(document.createElement("sub"), {textContent: text});
+    const biases = unit.value - image, terms = as_terms([image, biases]);
     parts.sum.replaceChildren(
-      bold, " = ⟨x | H", below("I"), `⟩ ${signed(image)}  + ⟨x`, below("b"), " | H", below("b"), `⟩ ${signed(unit.value - image)}`);
+      "⟨x | H", below("I"), "⟩ + ⟨x", below("b"), " | H", below("b"), `⟩ = ${terms} = `, bold);
     const off = Math.abs(unit.value - unit.network_value), within = off <= unit.bound * unit.roundoff * unit.scale;
     const relative = unit.network_value ? (unit.value - unit.network_value) / unit.network_value : off;
     parts.check.classList.toggle("bad", !within);
     parts.check.textContent =
-      `${this.name}. The network computes c = ${number(unit.network_value, this.digits)}: ε = (ĉ − c) / c = ` +
-      `${number(relative, 2)}, and |ĉ − c| = ${number(unit.scale ? off / (unit.roundoff * unit.scale) : 0, 2)} u A, ` +
-      (within ? `within the bound of ${whole(Math.round(unit.bound))} u A.` : `beyond the bound of ${whole(Math.round(unit.bound))} u A!`);
+      `${this.name}. The network computes c = ${number(unit.network_value, this.digits)}; ` +
+      `ε = (ĉ − c) / c = ${number(relative, 2)}.`;
+    const share = unit.scale ? off / (unit.roundoff * unit.scale) : 0;
+    parts.bound.textContent =
+      `|ĉ − c| = ${number(share, 2)} u A, ${within ? "within" : "beyond"} the bound of ${whole(Math.round(unit.bound))} u A. ` +
+      "u is the unit roundoff, A what the same sum is without its signs.";
   }
 
   show_pictures() {

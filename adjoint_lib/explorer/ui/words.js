@@ -11,6 +11,18 @@ export function number(value, digits = 5) {
 /** A number with its sign, as in a sum. */
 export const signed = (value, digits) => (value > 0 ? "+" : "") + number(value, digits);
 
+/** Numbers as a sum, all to the same decimal place: "−0.1478 + 2.5390". */
+export function as_terms(values, digits = 5) {
+  const most = Math.max(...values.map(Math.abs));
+  const decimals = digits - 1 - Math.floor(Math.log10(most));
+  if (!(most >= 1e-4 && most < 1e7) || decimals < 0) return values.map((value) => signed(value, digits)).join(" ");
+  const said = values.map((value) => Math.abs(value).toFixed(decimals));
+  return values.reduce((sum, value, at) => {
+    const sign = value < 0 ? "−" : "+";
+    return sum ? `${sum} ${sign} ${said[at]}` : (value < 0 ? sign : "") + said[at];
+  }, "");
+}
+
 /** A whole number with commas. */
 export const whole = (value) => value.toLocaleString("en-GB");
 

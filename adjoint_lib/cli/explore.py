@@ -7,6 +7,7 @@ from pathlib import Path
 
 from adjoint_lib._storage import read_npy
 from adjoint_lib.cli.console import equivalent_of, load_model, note
+from adjoint_lib.cli.images import read_images
 from adjoint_lib.cli.options import command
 from adjoint_lib.errors import InputError
 
@@ -18,9 +19,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--images",
-        metavar="PHOTOS.npy",
+        metavar="PHOTOS.npy|FOLDER",
         required=True,
-        help="images, scaled as in training; bytes become numbers in [0, 1]",
+        help="images, scaled as in training, or a folder of .npy files and pictures; bytes become "
+        "numbers in [0, 1]",
     )
     parser.add_argument("--labels", metavar="LABELS.npy", help="the class of each image")
     parser.add_argument("--names", metavar="NAMES.txt", help="the names of the classes, one a line")
@@ -45,12 +47,10 @@ def explore(options: argparse.Namespace) -> bool:
     if not Path(options.output).parent.is_dir():
         raise InputError(f"--output {options.output}: expected a file in a folder that exists.")
     remedy = "Write it by numpy.save."
-    images = read_npy(options.images, "an array of images (N, height, width, channels)", remedy)
-    if images.dtype == "uint8":
-        images = images / 255
     labels = options.labels and read_npy(options.labels, "an array of N labels", remedy)
     names = options.names and _lines(options.names)
     net = equivalent_of(load_model(options.file))
+    images, _ = read_images("--images", options.images, net.input_shape)
     net.explorer(images, labels, names).save(options.output)
     note(f"Open {options.output} in a browser.")
     return True

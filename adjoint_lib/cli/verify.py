@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adjoint_lib.cli.console import equivalent_of, load_model, note, print_json
+from adjoint_lib.cli.images import read_images
 from adjoint_lib.cli.options import DATASETS, add_json, add_model, command, path, positive, whole
 from adjoint_lib.errors import DataError, InputError
 from adjoint_lib.experiments import paper, resources
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from adjoint_lib.experiments.runs import Compute, Outcome
     from adjoint_lib.verification.verify import Plan
 
+DEFAULT_IMAGES = 2
 AGAINST_MODEL = 16  # images on which the network is compared with the Keras model itself
 
 
@@ -49,11 +51,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "in [0, 1]",
     )
     parser.add_argument(
+        "--data",
+        type=path,
+        metavar="FILE.npy|FOLDER",
+        help="images of your own in place of a test set, scaled as in training, or a folder of "
+        ".npy files and pictures; bytes become numbers in [0, 1]",
+    )
+    parser.add_argument(
         "--images",
         type=whole(1),
-        default=2,
         metavar="N",
-        help="how many, from the first on (default: 2)",
+        help="how many, from the first on (default: 2, or the one that --data has)",
     )
     parser.add_argument(
         "--full",
@@ -135,6 +143,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     examples:
       {program} verify --model vgg7
       {program} verify --file my.keras --layers conv1,conv2 --dtype float64
+      {program} verify --file my.keras --data photos.npy --images 5 --units 200
       {program} verify --model resnet20 --method tangent --full --images 10000 --output r.json
       {program} verify --model vgg7 --full --images 2000 --mode RM2 --workers 4
 
@@ -159,7 +168,7 @@ def verify(options: argparse.Namespace) -> bool:
         from adjoint_lib.experiments import cluster
 
         cluster.require()
-    images, origin = _images(options)
+    found = None if options.data else _images(options)
     import_tensorflow()
     from adjoint_lib.experiments import machine, models, results, runs
     from adjoint_lib.verification.verify import compare_with_model
@@ -167,9 +176,16 @@ def verify(options: argparse.Namespace) -> bool:
     if options.threads:
         machine.use_threads(options.threads)
     model = _model(options)
+    plan = _plan(options, model)
+    images, origin = found or _own_images(options, plan)
+    if images.shape[1:] != plan.net.input_shape:
+        raise InputError(
+            f"expected a network that takes images of shape {images.shape[1:]}, as the data sets "
+            f"have, but '{plan.net.name}' takes {plan.net.input_shape}. Give images of your own: "
+            "--data FILE.npy."
+        )
     if options.model:
         images = models.preprocess(options.model, images)
-    plan = _plan(options, model, images)
     before = _before(options, plan, images)
     rest = images[before.report.images if before else 0 :]
     folder = options.folder
@@ -230,6 +246,10 @@ def _settle(options: argparse.Namespace) -> None:
     from adjoint_lib.experiments import data
 
     weights = options.weights
+    if options.data and (options.dataset or options.full):
+        raise InputError("--data takes images of your own: leave out --dataset and --full.")
+    if not options.data:
+        options.images = options.images or DEFAULT_IMAGES
     if options.scheduler == "":
         raise InputError("--scheduler: expected an address such as tcp://host:8786, got ''.")
     if options.seed is not None and weights != "random" and not (options.model and weights is None):
@@ -250,7 +270,7 @@ def _settle(options: argparse.Namespace) -> None:
 def _of_the_paper(options: argparse.Namespace) -> bool:
     """Whether this is a network of the paper, trained, with images of the set it was trained on."""
     others = {"random", "cifar10", "cifar100"} - {options.dataset}
-    return bool(options.model) and options.weights not in others
+    return bool(options.model) and not options.data and options.weights not in others
 
 
 def _shipped(model: str, dataset: str) -> Path | None:
@@ -313,16 +333,23 @@ def _model(options: argparse.Namespace) -> keras.Model:
     return model
 
 
-def _plan(options: argparse.Namespace, model: keras.Model, images: np.ndarray) -> Plan:
+def _own_images(options: argparse.Namespace, plan: Plan) -> tuple[np.ndarray, dict[str, str]]:
+    """The images of --data, and the digests of their files."""
+    shape, wanted = plan.net.input_shape, options.images
+    images, files = read_images("--data", options.data, shape, wanted or DEFAULT_IMAGES)
+    if wanted and wanted > len(images):
+        raise InputError(
+            f"--images {wanted}: expected at most {len(images)}, which is all of {options.data}."
+        )
+    options.images = len(images)
+    note(f"images: the first {len(images)} of {options.data}")
+    return images, files
+
+
+def _plan(options: argparse.Namespace, model: keras.Model) -> Plan:
     from adjoint_lib.verification.verify import Plan
 
     net = equivalent_of(model)
-    if net.input_shape != images.shape[1:]:
-        raise InputError(
-            f"expected a network that takes images of shape {images.shape[1:]}, as the data sets "
-            f"have, but '{net.name}' takes {net.input_shape}. Verify it from Python: "
-            "adjoint_lib.verify(adjoint_lib.equivalent(model), images)."
-        )
     layers = options.layers
     if layers not in (None, "all"):
         layers = [part.strip() for part in layers.split(",")]
@@ -419,10 +446,10 @@ def _provenance(
     return {
         "command": _command(options),
         "model": options.model or Path(options.file).name,
-        "dataset": options.dataset,
+        "dataset": Path(options.data).name if options.data else options.dataset,
         "weights": {**_weights_file(options), "network_sha256": plan.net.digest},
         "images": {
-            "split": "test",
+            "split": "own" if options.data else "test",
             "first": 0,
             "count": len(images),
             "sha256": runs.images_digest(images),
@@ -455,7 +482,8 @@ def _command(options: argparse.Namespace) -> str:
         words += ["--weights", Path(options.weights).name]
     if options.weights == "random":
         words += ["--seed", str(options.seed)]
-    words += ["--dataset", options.dataset, "--images", str(options.images)]
+    of = ["--data", Path(options.data).name] if options.data else ["--dataset", options.dataset]
+    words += [*of, "--images", str(options.images)]
     words += ["--full"] * options.full
     words += ["--method", options.method]
     words += ["--units", str(options.units)] if options.units else []

@@ -15,9 +15,11 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import adjoint_lib as al
 from adjoint_lib.cli import data, explore, info, verify
+from adjoint_lib.cli.images import read_images
 from adjoint_lib.cli.main import main, parser
 from adjoint_lib.cli.options import DATASETS, MODELS
 from adjoint_lib.core.equivalent_net import K
@@ -360,6 +362,69 @@ def test_a_damaged_full_set_is_said_and_left_aside(run, tiny, tmp_path):
     code, _, err = run("verify", "--file", tiny, "--method", "tangent")
     assert code == 0
     assert "embedded sample" in err and str(damaged) in err
+
+
+# ---- images of one's own
+
+
+@pytest.fixture(scope="module")
+def photographic(tmp_path_factory) -> Path:
+    """A network whose images are not those of a data set: 6 x 5, three channels."""
+    path = tmp_path_factory.mktemp("models") / "photographic.keras"
+    layers = [keras.Input((6, 5, 3)), keras.layers.Conv2D(2, 3, activation="relu", name="c1")]
+    layers += [keras.layers.Flatten(), keras.layers.Dense(3, name="d")]
+    al.models.randomise(keras.Sequential(layers), seed=1).save(path)
+    return path
+
+
+def test_images_of_ones_own_are_verified_as_from_python(run, photographic, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 5, 3), np.uint8)
+    np.save(tmp_path / "photos.npy", pixels)
+    given = ["verify", "--file", photographic, "--data", tmp_path / "photos.npy"]
+    code, out, err = run(*given, "--images", 3, "--json", "--output", tmp_path / "r.json")
+    assert code == 0 and "the first 3 of" in err
+    net = al.equivalent(al.load_model(photographic))
+    assert json.loads(out) == al.verify(net, pixels[:3] / 255, progress=False).to_dict()
+    origin = results.read(tmp_path / "r.json").provenance
+    assert origin["dataset"] == "photos.npy" and origin["images"]["split"] == "own"
+    assert origin["images"]["files"].keys() == {"photos.npy"}
+    assert "--data photos.npy --images 3" in origin["command"]
+    code, out, _ = run(*given, "--json")
+    assert code == 0 and json.loads(out)["images"] == 2
+
+
+def test_a_folder_of_arrays_and_pictures_is_read_in_the_order_of_names(photographic, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 5, 3), np.uint8)
+    np.save(tmp_path / "b.npy", pixels[1:4])
+    np.save(tmp_path / "c.npy", pixels[4].astype("float32"))
+    (tmp_path / "a.png").write_bytes(tf.io.encode_png(pixels[0]).numpy())
+    (tmp_path / "notes.txt").write_text("no image")
+    found, files = read_images("--data", str(tmp_path), (6, 5, 3))
+    np.testing.assert_array_equal(found[:4], pixels[:4] / 255)
+    np.testing.assert_array_equal(found[4], pixels[4])  # numbers stay as they are
+    assert list(files) == ["a.png", "b.npy", "c.npy"]
+    found, files = read_images("--data", str(tmp_path), (6, 5, 3), most=2)
+    assert len(found) == 2 and list(files) == ["a.png", "b.npy"]
+
+
+def test_images_that_do_not_fit_are_refused_with_what_was_expected(run, photographic, tmp_path):
+    def told(*options):
+        code, _, err = run("verify", "--file", photographic, *options)
+        assert code == 2
+        return err.splitlines()[-1]
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "folder with .npy files or pictures" in told("--data", empty)
+    assert "expected an array of images" in told("--data", tmp_path / "none.npy")
+    np.save(tmp_path / "wrong.npy", np.zeros((2, 5, 6, 3)))
+    assert "(6, 5, 3), as the network takes" in told("--data", tmp_path / "wrong.npy")
+    np.save(tmp_path / "one.npy", np.zeros((6, 5, 3)))
+    assert "at most 1" in told("--data", tmp_path / "one.npy", "--images", 2)
+    assert "leave out --dataset" in told("--data", tmp_path / "one.npy", "--full")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    assert "expected a picture" in told("--data", tmp_path / "broken.png")
+    assert "--data FILE.npy" in told()
 
 
 # ---- exit code 1: units beyond the bound

@@ -145,16 +145,8 @@ class EquivalentNet(Network):
         primitives = [node.primitive for node in self.graph.nodes]
         return any(isinstance(p, Activation) and p.jumps for p in primitives)
 
-    def freeze_and_value(
-        self, images: np.ndarray, k: float = K
-    ) -> tuple[Frozen, dict[str, tf.Tensor]]:
-        """`freeze(images, k)` and `value(images)`, in one forward pass where k is a power of two.
-
-        Scaling by a power of two commutes with rounding, so the pattern at k [x; x_b] is that at
-        [x; x_b], to the bit.
-        """
-        if self.pattern_at(k) != 1:
-            return self.freeze(images, k), self.value(images)
+    def freeze_and_value(self, images: np.ndarray) -> tuple[Frozen, dict[str, tf.Tensor]]:
+        """`freeze(images, 1.0)` and `value(images)`, in one forward pass."""
         numbers = [layer.number for layer in self.layers]
         frozen, found = self._freeze(self.check_images(images), 1.0, numbers)
         return frozen, {layer.name: found[layer.number] for layer in self.layers}

@@ -13,6 +13,7 @@ Primitives count their own operations (`Primitive.roundings`); here they are add
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -22,7 +23,7 @@ import tensorflow as tf
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.graph import Node
 from adjoint_lib.core.network import Layer, Network
-from adjoint_lib.core.primitives import Kernel, Scale, is_float_array, map_pattern
+from adjoint_lib.core.primitives import Activation, Kernel, Scale, is_float_array, map_pattern
 
 SIGNIFICANT_BITS = {"bfloat16": 8}  # of the formats that weights can be rounded to
 
@@ -34,11 +35,20 @@ def unit_roundoff(dtype: str | tf.DType) -> float:
     return float(np.finfo(tf.as_dtype(dtype).as_numpy_dtype).eps) / 2
 
 
-def rounding_scale(frozen: Frozen, layers: Sequence[Layer]) -> dict[str, np.ndarray]:
-    """A of every unit of these layers, in float64: by name, (P, *layer.shape) for P images."""
-    unsigned = absolute(frozen)
+def rounding_scale(
+    frozen: Frozen, layers: Sequence[Layer], other: Frozen | None = None
+) -> dict[str, np.ndarray]:
+    """A of every unit of these layers, in float64: by name, (P, *layer.shape) for P images.
+
+    Args:
+        other: the same network and images, frozen at another k; A is then through either pattern.
+    """
+    unsigned, numbers = absolute(frozen), [layer.number for layer in layers]
     dx, dx_b = (tf.abs(part) for part in unsigned.v)
-    pushed = unsigned.tangents(dx, dx_b, [layer.number for layer in layers])
+    if other is None:
+        pushed = unsigned.tangents(dx, dx_b, numbers)
+    else:
+        pushed = _through_either(unsigned, absolute(other), unsigned.along(dx, dx_b), numbers)
     return {layer.name: pushed[layer.number].numpy() for layer in layers}
 
 
@@ -47,6 +57,31 @@ def largest_ratio(error: np.ndarray, scale: np.ndarray) -> float:
     scale = np.broadcast_to(scale, error.shape)
     ratio = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
     return float(np.where((scale == 0) & (error > 0), np.inf, ratio).max())
+
+
+def _through_either(
+    first: Frozen, second: Frozen, starts: dict[int, tf.Tensor], wanted: Sequence[int]
+) -> dict[int, tf.Tensor]:
+    """What two frozen networks without signs make of these tangents, the larger at each entry."""
+    found: dict[int, tf.Tensor] = {}
+    for number, _ in first.net.plan(frozenset(wanted)):
+        node = first.nodes[number]
+        if node.primitive is None:
+            found[number] = starts[number]
+            continue
+        inputs = [found[i] for i in node.inputs]
+        one, two = first.patterns[number], second.patterns[number]
+        found[number] = node.primitive.push(one, *inputs)
+        if one is not None:
+            found[number] = tf.maximum(found[number], node.primitive.push(two, *inputs))
+        if isinstance(node.primitive, Activation):
+            steepest = tf.reduce_max(node.primitive.slopes, 0)
+            changed = functools.reduce(
+                tf.logical_or, map(tf.not_equal, tf.nest.flatten(one), tf.nest.flatten(two))
+            )
+            between = tf.where(changed, steepest * inputs[0], 0)
+            found[number] = tf.maximum(found[number], between)
+    return {number: found[number] for number in wanted}
 
 
 def absolute(frozen: Frozen) -> Frozen:
@@ -64,6 +99,7 @@ def bound(
     method: str,
     weights_rounded: str | None = None,
     pulled: bool = False,
+    rescaled: bool = False,
 ) -> float:
     """The rigorous limit of |c_hat - c| / (u A) for the units of a layer.
 
@@ -75,12 +111,15 @@ def bound(
         weights_rounded: a format that the weights of c_hat are rounded to; u is then that format's,
             which dwarfs the rest.
         pulled: whether H is pulled though the layer has maps.
+        rescaled: whether the pattern is that of a pass of its own, at a k that rounds k [x; x_b].
     """
     n = roundings(net, layer)
     m = 2 * n
     if method == "hypersurface":
         back = roundings_back(net, layer) if pulled or layer.default_mode == "RM0" else 0
         m = n + max(n, back) + net.d_in
+    if rescaled:  # from c to that pass: n in each, and one for k [x; x_b]
+        m += 2 * n + 1
     u = unit_roundoff(net.dtype)
     if weights_rounded is None:
         return m / (1 - m * u)

@@ -215,8 +215,10 @@ class Plan:
     def report(self, batch: np.ndarray, advance: Advance = ignore) -> Report:
         """The report of one batch of images."""
         net, method, rough = self.net, self.method, self.weights_rounded
-        frozen, values = net.freeze_and_value(batch, self.k)
-        scales = rounding_scale(frozen, self.layers)
+        at_one, values = net.freeze_and_value(batch)
+        rescaled = net.pattern_at(self.k) != 1
+        frozen = net.freeze(batch, self.k) if rescaled else at_one
+        scales = rounding_scale(frozen, self.layers, at_one if rescaled else None)
         u = unit_roundoff(rough or net.dtype)
         report = self.empty()
         report.images = len(batch)
@@ -239,7 +241,13 @@ class Plan:
                     f"layer '{layer.name}' has units of at most {A.max():.1e}, which underflow "
                     f"{net.dtype.name} at these images. Verify in float64, or scale the images."
                 )
-            limit = bound(net, layer, method, rough, pulled=self.sample is not None)
+            if not np.isfinite(A).all():
+                raise AdjointError(
+                    f"layer '{layer.name}' has a rounding scale A that overflows float64, so no "
+                    "bound can be stated. Expected weights and images of moderate size."
+                )
+            pulled = self.sample is not None
+            limit = bound(net, layer, method, rough, pulled, rescaled)
             report.layers[layer.name] += measure(c, found, A, largest, limit, u)
         return report
 

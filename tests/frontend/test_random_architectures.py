@@ -45,7 +45,6 @@ from unittest import mock
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -144,11 +143,6 @@ cases = st.builds(
 RANGE = ("overflow", "underflow", "in the range of")  # words of an error that are in order
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open defect: float32, ties, kernels of 1e14 and k = 0.1 give a unit that is not within "
-    "its bound (largest error / (u A) is inf)",
-)
 @settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "25")))
 @given(cases)
 def test_random_architecture_against_the_model(case: Case):

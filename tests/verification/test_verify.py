@@ -132,6 +132,59 @@ def test_roundings_of_a_pull_by_hand():
     assert bound(net, layer, "hypersurface") == pytest.approx(m)
 
 
+def closing_pair(k: float) -> np.ndarray:
+    """x[0] > x[1], whose products with k round to the same float32."""
+    below = 1.5 + np.arange(64, dtype=np.float32) * np.float32(2**-23)
+    above = np.nextafter(below, np.float32(2))
+    found = np.stack([above, below], -1)
+    return found[np.float32(k) * above == np.float32(k) * below][0]
+
+
+def kinks(kind: str) -> keras.Model:
+    """Units that are on one piece at [x; x_b], by rounding alone, and on another at [x; x_b]/10."""
+    image = h = keras.Input((2,))
+    difference, last = keras.layers.Dense(1), keras.layers.Dense(1, use_bias=False)
+    if kind == "max-pool":
+        h = keras.layers.Reshape((3, 1))(keras.layers.Dense(3, use_bias=False)(image))
+        model = keras.Model(image, last(keras.layers.GlobalMaxPooling1D()(h)))
+        model.set_weights([np.float32([[0, 1, 0], [0, -1, 0]]), np.ones((1, 1))])
+        return model
+    activation = keras.layers.Activation(kind)
+    model = keras.Model(image, last(activation(difference(h))))
+    two, one = np.float32([[2**24], [-(2**24)]]), np.ones(1)  # 2^24 x is +2 or 0, less 1
+    model.set_weights([two, -one if kind == "hard_tanh" else 0 * one, np.ones((1, 1))])
+    return model
+
+
+@pytest.mark.parametrize("method", ["hypersurface", "tangent"])
+@pytest.mark.parametrize("kind", ["relu", "hard_tanh", "max-pool"])
+def test_a_pattern_that_rounding_changes_at_another_k_is_within_the_bound(kind, method):
+    """A ReLU or a maximum that opens at one k only; a hard tanh at its other end."""
+    net = al.equivalent(kinks(kind))
+    x = closing_pair(net.pattern_at(0.1))
+    name = net.layers[-1].name
+    c = net.value(x)[name].numpy().item()
+    c_hat = verification.reconstruct(net, x, "all", method=method, k=0.1)[name].item()
+    assert c > 0 >= c_hat
+    layer = al.verify(net, x, "all", method=method, k=0.1, progress=False).layers[name]
+    assert layer.worst <= layer.bound
+    assert al.verify(net, x, "all", method=method, progress=False).passed
+
+
+def test_a_rounding_scale_that_overflows_is_refused():
+    """The two products of the second layer cancel, but not their absolute values."""
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float64")
+    try:
+        layers = [keras.layers.Dense(1, use_bias=False) for _ in range(2)]
+        model = keras.Sequential([keras.Input((2,), dtype="float64"), *layers])
+    finally:
+        keras.config.set_dtype_policy(policy)
+    model.set_weights([np.full((2, 1), 1e77), np.full((1, 1), 1e77)])
+    with pytest.raises(al.AdjointError, match="A that overflows"):
+        al.verify(al.equivalent(model), np.array([1e155, -1e155]), method="tangent")
+
+
 @pytest.mark.parametrize("budget", [1, 20_000, 2**28])
 def test_dense_layers_are_pulled_alike_in_any_groups_of_images_and_units(budget):
     """One unit at a time, some, or several images at a time: by the dense H of each image."""

@@ -24,6 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from adjoint_book import widgets
 from adjoint_book.build import plain
+from adjoint_book.course import quizzes
 
 BOOK = Path(__file__).resolve().parents[2]
 MARK = "data-adjoint-explorer"  # an attribute of the place where an explorer is to be
@@ -38,6 +39,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", describe)
     app.connect("html-page-context", drop_remote_scripts, priority=900)
     app.connect("html-page-context", follow_system_theme)
+    app.connect("html-page-context", add_quiz)
     app.connect("html-page-context", add_explorer)
     app.connect("html-page-context", add_frames)
     app.connect("build-finished", write_explorer)
@@ -110,6 +112,19 @@ def drop_remote_scripts(app: Sphinx, page: str, template: str, context: dict, do
 def follow_system_theme(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """Say that the theme is the reader's at first; without that each page logs an error."""
     context.setdefault("default_mode", "auto")
+
+
+# ------------------------------------------------------------------ the quizzes
+
+
+def add_quiz(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Put a chapter's quiz before its exercises, with the script that marks it."""
+    questions = quizzes.of_chapter(Path(app.env.doc2path(page))) if doctree is not None else []
+    if questions:
+        before, exercises, after = context["body"].partition('<section id="exercises">')
+        context["body"] = before + quizzes.fragment(questions) + exercises + after
+        app.add_css_file("quiz.css")
+        app.add_js_file("quiz.js", loading_method="defer")
 
 
 # ------------------------------------------------------------------ the explorer

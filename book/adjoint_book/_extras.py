@@ -6,7 +6,15 @@ import importlib.util
 
 from adjoint_lib.errors import AdjointError
 
-EXTRAS = {"matplotlib": "plots", "ipywidgets": "lab"}  # of adjoint-lib, by the package they install
+EXTRAS = {  # of adjoint-lib, by the package they install
+    "matplotlib": "plots",
+    "ipywidgets": "lab",
+    "markdown_it": "course",
+    "mdit_py_plugins": "course",
+    "pygments": "course",
+    "sphinx_revealjs": "course",
+    "sphinx-mathjax-offline": "book",
+}
 
 
 class MissingPackage(AdjointError, ImportError):

@@ -159,7 +159,7 @@ def wanted(*extras: str) -> dict[str, Requirement]:
 
 def test_the_constraints_name_one_version_of_each_direct_dependency():
     pins = requirements("constraints.txt")
-    asked = wanted("plots", "book", "cluster", "test")
+    asked = wanted("plots", "book", "course", "cluster", "test")
     assert not {name for name in asked.keys() - pins.keys() if not asked[name].marker}
     for name, pin in pins.items():
         assert pin.url is None and re.fullmatch(r"==[\w.]+", str(pin.specifier)), pin

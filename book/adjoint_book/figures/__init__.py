@@ -33,12 +33,13 @@ def use_style() -> None:
     use()
 
 
-def save(name: str, path: str | Path) -> Path:
+def save(name: str, path: str | Path, facecolor: str = "white") -> Path:
     """Draw the figure `name` to a file, and return the path of the file.
 
     Args:
         name: one of `names()`; dashes and underscores are the same.
         path: a file in an existing folder; its ending, .svg, .png or .pdf, is the format.
+        facecolor: of the background; "auto" leaves figures with photographs transparent.
 
     Raises:
         InputError: there is no such figure, format or folder.
@@ -58,7 +59,8 @@ def save(name: str, path: str | Path) -> Path:
     with plt.rc_context(STYLE):
         # A date in the file would make the same figure differ from day to day.
         dated = {"svg": "Date", "pdf": "CreationDate"}.get(path.suffix.lstrip("."))
-        draw().savefig(path, bbox_inches="tight", metadata={dated: None} if dated else None)
+        metadata = {dated: None} if dated else None
+        draw().savefig(path, bbox_inches="tight", facecolor=facecolor, metadata=metadata)
     return path
 
 

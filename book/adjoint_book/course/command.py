@@ -83,6 +83,11 @@ def course(options: argparse.Namespace) -> bool:
     build = Build(book_folder().resolve(), Path(options.output).resolve())
     make(build, options.part)
     print(build.output)
+    if not options.part:
+        from adjoint_book.course.zips import pack
+
+        for archive in pack(build.output):
+            print(archive)
     return True
 
 

@@ -1,0 +1,54 @@
+"""The two archives of a course: what students get, and what is for the lecturer alone."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can say; so the same files give the same bytes
+
+STUDENTS = """# The course
+
+Begin with `plans/`, which says what is read when. `notebooks/` are the chapters, without solutions;
+put your answers where `answer = None` stands. `quizzes/` and `slides/` open in any browser, without
+a network. `projects/` has what to begin a project with.
+
+The notebooks need the book's library, which their first cell installs in Colab. Elsewhere, clone
+the book's repository and run `make lab`, or `pip install` it from there.
+
+Hand in notebooks under the names that they have.
+"""
+
+LECTURER = """# The course, for the lecturer
+
+`notebooks/` have the solutions, the expected answers to open questions and what each is worth. They
+are also sources for nbgrader. `quizzes/` are for Moodle (Question bank, Import, Moodle XML) and as
+text with a key. `plans/` are the syllabi that students get, `projects/` have worked examples.
+
+To mark: put what was handed in into a folder for each student, named after the student number, and
+run, in a clone of the book's repository,
+
+    python -m adjoint_book course grade SUBMISSIONS --output marks
+
+The chapter "Teaching with this book" says what this protects from, and what it does not.
+"""
+
+
+def pack(output: Path) -> list[Path]:
+    """Write both archives beside their folders, which are in `output`."""
+    for name, text in (("students", STUDENTS), ("lecturer", LECTURER)):
+        (output / name / "README.md").write_text(text, encoding="utf-8")
+    return [archive(output / name) for name in ("students", "lecturer")]
+
+
+def archive(folder: Path) -> Path:
+    """A zip of a folder, beside it; the same files give the same bytes."""
+    path = folder.with_name(f"course-{folder.name}.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for member in sorted(folder.rglob("*")):
+            if member.is_file():
+                entry = zipfile.ZipInfo(member.relative_to(folder).as_posix(), EARLIEST)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                file.writestr(entry, member.read_bytes())
+    return path

@@ -40,6 +40,11 @@ def by_name(call: Call) -> int:
 
 @operator("SoftShrink")
 def soft_shrink(call: Call) -> int:
+    if call.layer.threshold < 0:
+        raise UnsupportedLayer(
+            f"operation '{call.name}' has a threshold of {call.layer.threshold}; expected one of at "
+            "least 0."
+        )
     return call.add_activation(call.inputs[0], activations.soft_shrink(call.layer.threshold))
 
 
@@ -63,6 +68,13 @@ def clip(call: Call) -> int:
 @rule(L.ReLU)
 def relu(call: Call) -> int:
     layer = call.layer
+    below = layer.threshold < 0 and (layer.max_value is not None or layer.negative_slope)
+    if below or (layer.max_value or 0) < 0:
+        raise UnsupportedLayer(
+            f"operation '{call.name}' has a threshold of {layer.threshold}, a ceiling of "
+            f"{layer.max_value} and a leak of {layer.negative_slope}; expected a ceiling of at "
+            "least 0, and no ceiling or leak with a threshold below 0."
+        )
     lowered = activations.relu(layer.negative_slope, layer.max_value, layer.threshold)
     return call.add_activation(call.inputs[0], lowered)
 

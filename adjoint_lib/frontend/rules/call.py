@@ -166,7 +166,12 @@ def one_tensor(call: Call, first: bool = False) -> tuple[np.ndarray, bool]:
     Args:
         first: the tensor has to.
     """
-    x, y = call.args[:2]
+    if len(call.args) != 2:
+        raise UnsupportedLayer(
+            f"operation '{call.name}' takes {len(call.args)} operands; expected one tensor and one "
+            "constant. Write it in several steps."
+        )
+    x, y = call.args
     if isinstance(x, Ref) == isinstance(y, Ref) or (first and isinstance(y, Ref)):
         raise UnsupportedLayer(
             f"operation '{call.name}' multiplies or divides activations by each other, which is "

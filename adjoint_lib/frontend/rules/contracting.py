@@ -45,6 +45,13 @@ def matmul(call: Call) -> int:
     """keras.ops.matmul of a tensor and a constant, on either side."""
     kernel, comes_first = one_tensor(call)
     own = string.ascii_lowercase[: len(call.input_shapes[0])]  # of the tensor's axes
+    while kernel.ndim > 2 and len(kernel) == 1 and kernel.ndim <= len(own) + 1:
+        kernel = kernel[0]  # one matrix for all
+    if kernel.ndim > max(2, len(own)) or (len(own) == 1 and not comes_first):
+        raise UnsupportedLayer(
+            f"operation '{call.name}' multiplies rows of shape {call.input_shapes[0]} by a constant "
+            f"of shape {kernel.shape} over the images, or changes their axis. Expected a matrix."
+        )
     *rest, rows, columns = ("", *own) if len(own) > 1 else ("", "", own)
     before = "".join(rest)
     new = "z" if kernel.ndim > 1 else ""
@@ -80,7 +87,12 @@ def _contract(call: Call, kernel: np.ndarray, own: str, its: str, out: str) -> i
     h, sizes = call.inputs[0], dict(zip(own, call.input_shapes[0], strict=True))
     alone = tuple(i for i, c in enumerate(its) if c not in own and c not in out)
     kernel, its = kernel.sum(alone), "".join(c for c in its if c in own or c in out)
-    sizes.update(zip(its, kernel.shape, strict=True))
+    for letter, size in zip(its, kernel.shape, strict=True):
+        if sizes.setdefault(letter, size) != size:
+            raise UnsupportedLayer(
+                f"operation '{call.name}' repeats a constant of shape {kernel.shape}, or rows of "
+                f"shape {call.input_shapes[0]}, along an axis. Repeat them before."
+            )
     free = "".join(c for c in out if c in own and c not in its)
     groups = "".join(c for c in out if c in own and c in its)  # each with a kernel of its own
     summed = "".join(c for c in own if c not in out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def read_images(
     found: list[np.ndarray] = []
     files: dict[str, str] = {}
     for file in _files(option, Path(path)):
-        batch = _read(file, shape[-1])
+        batch = _read(file, shape)
         batch = batch[None] if batch.shape == tuple(shape) else batch
         if batch.shape[1:] != tuple(shape) or not len(batch):
             raise InputError(
@@ -59,8 +60,8 @@ def _files(option: str, path: Path) -> Iterator[Path]:
     yield from files
 
 
-def _read(file: Path, channels: int) -> np.ndarray:
-    """The array in an `.npy` file, or the bytes of a picture."""
+def _read(file: Path, shape: Sequence[int]) -> np.ndarray:
+    """The array in an `.npy` file, or the bytes of a picture, decoded if it has the right size."""
     if file.suffix.lower() not in PICTURES:
         expected = "an array of images, in an .npy file, or a folder of such files or pictures"
         return read_npy(file, expected, "Write it by numpy.save.")
@@ -68,5 +69,25 @@ def _read(file: Path, channels: int) -> np.ndarray:
         import tensorflow as tf
 
         content = ordinary(file, MAX_PIXELS).read_bytes()
-        decoded = tf.io.decode_image(content, channels if channels in (1, 3) else 0)
+        if (size := _size(content)) != tuple(shape[:2]):
+            raise InputError(
+                f"{file}: expected a picture of {shape[0]} x {shape[1]} pixels, as the network "
+                f"takes, got {size[0]} x {size[1]}. Resize it first."
+            )
+        decoded = tf.io.decode_image(content, shape[-1] if shape[-1] in (1, 3) else 0)
         return np.asarray(decoded)
+
+
+def _size(content: bytes) -> tuple[int, int]:
+    """Height and width by the picture's first bytes; a small file may be one of many pixels."""
+    if content.startswith(b"\x89PNG"):
+        width, height = struct.unpack(">II", content[16:24])
+    elif content.startswith(b"BM"):
+        width, height = struct.unpack("<ii", content[18:26])
+    elif content.startswith(b"\xff\xd8"):
+        import tensorflow as tf
+
+        height, width, _ = tf.io.extract_jpeg_shape(content).numpy().tolist()
+    else:
+        raise ValueError("its first bytes are not those of PNG, JPEG or BMP")
+    return abs(height), width  # of a BMP a height below zero says that its top comes first

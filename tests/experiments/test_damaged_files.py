@@ -7,15 +7,18 @@ import hashlib
 import json
 import os
 import resource
+import struct
 import zipfile
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import adjoint_lib as al
 from adjoint_book import course
 from adjoint_lib import _storage
+from adjoint_lib.cli.images import read_images
 from adjoint_lib.errors import AdjointError
 from adjoint_lib.experiments import results, runs, weights
 from adjoint_lib.experiments.training import checkpoint
@@ -97,6 +100,14 @@ READERS = {
     "run.json": (a_run, lambda path: runs.run(PLAN, IMAGES, path.parent, progress=False)),
     "shard-000000.json": (a_run, a_shard),
     "model.keras": (MODEL.save, al.load_model),
+    "images.npy": (
+        lambda path: np.save(path, IMAGES),
+        lambda path: read_images("--data", path, (32, 32, 3)),
+    ),
+    "picture.png": (
+        lambda path: path.write_bytes(tf.io.encode_png(np.uint8(255 * IMAGES[0])).numpy()),
+        lambda path: read_images("--data", path, (32, 32, 3)),
+    ),
     "01-course.ipynb": (
         lambda path: path.write_text(json.dumps({"cells": [{"source": [NOTEBOOK]}]})),
         lambda path: course.chapters(path.parent),
@@ -183,6 +194,30 @@ def test_a_zip_bomb_is_refused_before_it_is_decompressed(tmp_path):
             np.lib.format.write_array(file, np.frombuffer(b"{}", np.uint8))
         checkpoint.load_checkpoint(a, fits)
     assert peak() - before < ALLOWED
+
+
+def a_picture(kind, pixels):
+    """A picture of one colour, in few bytes."""
+    rows = tf.zeros((pixels, pixels, 3), tf.uint8)
+    if kind == "jpg":
+        return tf.io.encode_jpeg(rows, quality=1).numpy()
+    if kind == "png":
+        return tf.io.encode_png(rows, compression=9).numpy()
+    size = (54 + 3 * pixels * pixels, 0, 54, 40, pixels, pixels, 1, 24, *[0] * 6)
+    return b"BM" + struct.pack("<IIIIiiHHIIIIII", *size) + bytes(3 * pixels * pixels)
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg", "bmp"])
+def test_a_picture_of_another_size_is_refused_before_it_is_decoded(kind, tmp_path, monkeypatch):
+    """Two hundred kilobytes of PNG may be 400 MB of pixels."""
+    path = tmp_path / f"picture.{kind}"
+    path.write_bytes(a_picture(kind, 32))
+    found, _ = read_images("--data", path, (32, 32, 3))
+    assert found.shape == (1, 32, 32, 3) and found.max() < 0.02
+    path.write_bytes(a_picture(kind, 64))
+    monkeypatch.setattr(tf.io, "decode_image", lambda *args: pytest.fail("decoded"))
+    with pytest.raises(al.InputError, match=r"32 x 32 pixels, .*, got 64 x 64"):
+        read_images("--data", path, (32, 32, 3))
 
 
 def test_an_array_that_its_header_does_not_describe_is_refused(tmp_path):

@@ -449,15 +449,15 @@ def test_equal_entries_under_max_pooling(pool, k):
 
 # ------------------------------------------------------------------ operations by their arguments
 
-O = keras.ops
+ops = keras.ops
 M = np.arange(1.0, 7.0, dtype=np.float32).reshape(3, 2)
 
 REFUSED = {
-    "einsum of one": (lambda x: O.einsum("bij->bji", x), (4, 3), "takes 1 operands"),
-    "einsum of three": (lambda x: O.einsum("bij,jk,->bik", x, M, M[0, 0]), (4, 3), "takes 3"),
-    "a matrix for each row": (lambda x: O.matmul(x, np.stack([M, M])), (1, 4, 3), "repeats a"),
-    "over the images": (lambda x: O.matmul(M[:, 0], x), (3,), "over the images"),
-    "a shrink that widens": (lambda x: O.soft_shrink(x, -0.5), (3,), "threshold of -0.5"),
+    "einsum of one": (lambda x: ops.einsum("bij->bji", x), (4, 3), "takes 1 operands"),
+    "einsum of three": (lambda x: ops.einsum("bij,jk,->bik", x, M, M[0, 0]), (4, 3), "takes 3"),
+    "a matrix for each row": (lambda x: ops.matmul(x, np.stack([M, M])), (1, 4, 3), "repeats a"),
+    "over the images": (lambda x: ops.matmul(M[:, 0], x), (3,), "over the images"),
+    "a shrink that widens": (lambda x: ops.soft_shrink(x, -0.5), (3,), "threshold of -0.5"),
     "a threshold below zero": (
         lambda x: keras.activations.relu(x, max_value=1.0, threshold=-1.0),
         (3,),
@@ -483,7 +483,7 @@ def test_an_operation_is_refused_by_its_arguments(name):
 @pytest.mark.parametrize("shape", [(1, 3, 2), (1, 1, 3, 2)])
 def test_one_matrix_for_all_rows_with_axes_of_one_before_it(shape):
     x = keras.Input((5, 4, 3))
-    model = keras.Model(x, O.matmul(x, M.reshape(shape)))
+    model = keras.Model(x, ops.matmul(x, M.reshape(shape)))
     image = np.random.default_rng(0).normal(size=(1, 5, 4, 3)).astype(np.float32)
     np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5, atol=1e-5)
 

@@ -42,8 +42,8 @@ def by_name(call: Call) -> int:
 def soft_shrink(call: Call) -> int:
     if call.layer.threshold < 0:
         raise UnsupportedLayer(
-            f"operation '{call.name}' has a threshold of {call.layer.threshold}; expected one of at "
-            "least 0."
+            f"operation '{call.name}' has a threshold of {call.layer.threshold}; "
+            "expected at least 0."
         )
     return call.add_activation(call.inputs[0], activations.soft_shrink(call.layer.threshold))
 

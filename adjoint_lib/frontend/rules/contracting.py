@@ -49,8 +49,9 @@ def matmul(call: Call) -> int:
         kernel = kernel[0]  # one matrix for all
     if kernel.ndim > max(2, len(own)) or (len(own) == 1 and not comes_first):
         raise UnsupportedLayer(
-            f"operation '{call.name}' multiplies rows of shape {call.input_shapes[0]} by a constant "
-            f"of shape {kernel.shape} over the images, or changes their axis. Expected a matrix."
+            f"operation '{call.name}' multiplies rows of shape {call.input_shapes[0]} by a "
+            f"constant of shape {kernel.shape} over the images, or changes their axis. Expected a "
+            "matrix."
         )
     *rest, rows, columns = ("", *own) if len(own) > 1 else ("", "", own)
     before = "".join(rest)

@@ -47,7 +47,10 @@ def contributions(
         AdjointError: if the parts of a unit miss its value by more than rounding allows.
     """
     names = [layer.name for layer in net.layers] if layers is None else layers
-    chosen = [net.layer(name) for name in ([names] if isinstance(names, str) else names)]
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not listed:
+        raise InputError(f"expected layers as names in a list, or None, got {layers!r}.")
+    chosen = [net.layer(name) for name in listed]
     batch = net.check_images(images)
     _check_budget(net, chosen, len(batch), check_bytes(max_bytes))
     found = Contributions(

@@ -81,10 +81,11 @@ class EquivalentNet(Network):
             dx_b: (n, d_b).
         """
         frozen = self.freeze(images, k)
-        dx, dx_b = tf.convert_to_tensor(dx, self.dtype), tf.convert_to_tensor(dx_b, self.dtype)
+        dx = _vectors("dx", dx, self.input_shape, self.dtype)
+        dx_b = _vectors("dx_b", dx_b, self.x_b.shape, self.dtype)
         rows, images_in = dx.shape[0], frozen.images.shape[0]
-        _expect_shape("dx", dx, (rows, *self.input_shape))
-        _expect_shape("dx_b", dx_b, (rows, self.x_b.size))
+        if len(dx_b) != rows:
+            raise InputError(f"expected as many dx_b as dx, got {len(dx_b)} and {rows}.")
         if images_in not in (1, rows):
             raise InputError(f"expected one direction for each of {images_in} images, got {rows}.")
         pushed = frozen.tangents(dx, dx_b, [layer.number for layer in self.layers])
@@ -99,8 +100,7 @@ class EquivalentNet(Network):
             (n, *input_shape) and (n, d_b).
         """
         frozen, found = self.freeze(images, k), self.layer(layer)
-        g = tf.convert_to_tensor(cotangent, self.dtype)
-        _expect_shape("cotangent", g, (g.shape[0], *found.shape))
+        g = _vectors("cotangent", cotangent, found.shape, self.dtype)
         if frozen.images.shape[0] not in (1, g.shape[0]):
             raise InputError(
                 f"expected one cotangent for each of {frozen.images.shape[0]} images, got "
@@ -251,6 +251,16 @@ def _scaled(c: tf.Tensor, exponent: int, k: float) -> tf.Tensor:
     return tf.constant(found)
 
 
-def _expect_shape(name: str, found: tf.Tensor, expected: Shape) -> None:
-    if tuple(found.shape) != tuple(expected):
-        raise InputError(f"expected {name} of shape {tuple(expected)}, got {tuple(found.shape)}.")
+def _vectors(name: str, given: np.ndarray, shape: Shape, dtype: tf.DType) -> tf.Tensor:
+    """Directions or cotangents (n, *shape) as a tensor, or an error."""
+    try:
+        with np.errstate(over="ignore"):
+            found = np.asarray(given, dtype.as_numpy_dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"expected {name} of shape {(1, *shape)}, got: {error}.") from error
+    expected = (*(found.shape[:1] or (1,)), *shape)
+    if found.shape != expected:
+        raise InputError(f"expected {name} of shape {expected}, got {found.shape}.")
+    if not np.isfinite(found).all():
+        raise InputError(f"expected finite {name} in {dtype.name}, got NaN or infinite entries.")
+    return tf.constant(found)

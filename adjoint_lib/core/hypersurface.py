@@ -65,7 +65,7 @@ def mode_of(layer: Layer, name: str | None) -> Mode:
     """The mode of this name, RM2 or RM0 by default, if it fits the layer."""
     if name is None:
         return MODES[layer.default_mode]
-    if name not in MODES:
+    if not isinstance(name, str) or name not in MODES:
         raise InputError(f"unknown mode {name!r}; expected one of {', '.join(MODES)}.")
     if name not in layer.modes:
         raise InputError(
@@ -144,6 +144,8 @@ class Hypersurface:
                 f"expected integer units of shape (m, {len(shape)}) for axes {shape}, got "
                 f"{units.dtype} of shape {units.shape}."
             )
+        if not len(units):
+            raise InputError("expected at least one unit, got none.")
         outside = (units < 0) | (units >= shape)
         if outside.any():
             raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")

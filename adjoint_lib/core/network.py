@@ -144,6 +144,11 @@ class Network:
     def check_images(self, images: np.ndarray) -> tf.Tensor:
         """The images as a batch (N, *input_shape) in the net's dtype, or an error."""
         expected = " x ".join(map(str, self.input_shape))
+        if np.ma.is_masked(images):
+            raise InputError(
+                "expected images without a mask, got a masked array: what stands behind its mask "
+                "would count. Fill it first, images.filled(0.0)."
+            )
         try:
             found = np.asarray(images)
         except ValueError as error:

@@ -9,10 +9,13 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adjoint_lib._storage import decoding
 from adjoint_lib.errors import InputError
 
 if TYPE_CHECKING:
     import keras
+
+SPARE = 64 << 20  # bytes
 
 
 def load_model(file: str | Path) -> keras.Model:
@@ -34,6 +37,8 @@ def load_model(file: str | Path) -> keras.Model:
 
 def check_file(file: str | Path) -> None:
     """Refuse what is not a .keras file, by its name and its first bytes."""
+    if not isinstance(file, (str, Path)):
+        raise InputError(f"expected the path of a .keras file, got {type(file).__name__}.")
     path = Path(file)
     if path.suffix != ".keras":
         raise InputError(
@@ -48,3 +53,15 @@ def check_file(file: str | Path) -> None:
             f"{file}: expected a .keras file, which is a zip archive, found something else. "
             "It may be truncated: save the model again by model.save('my.keras')."
         )
+    size, unpacked = path.stat().st_size, _unpacked(path)
+    if unpacked > 4 * size + SPARE:
+        raise InputError(
+            f"{file}: expected a .keras file, which Keras does not compress, found {size} bytes "
+            f"that unpack to {unpacked}. Save the model again by model.save('my.keras')."
+        )
+
+
+def _unpacked(path: Path) -> int:
+    """The bytes of all that an archive holds."""
+    with decoding(path, "a .keras file", "Save it again."), zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())

@@ -190,6 +190,8 @@ class Report(Tabular):
         return cls(about, {layer.name: LayerReport.empty() for layer in layers})
 
     def __add__(self, other: Report) -> Report:
+        if not isinstance(other, Report):
+            return NotImplemented
         if self.about != other.about:
             pairs = ((key, mine, other.about.get(key)) for key, mine in self.about.items())
             differing = (f"{key}: {a!r} and {b!r}" for key, a, b in pairs if a != b)

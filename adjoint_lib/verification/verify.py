@@ -131,6 +131,10 @@ class Plan:
         units: int | None = None,
         seed: int = 0,
     ):
+        if not isinstance(net, EquivalentNet):
+            raise InputError(
+                f"expected a network as al.equivalent makes it, got {type(net).__name__}."
+            )
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
         self.net = net if dtype is None else net.astype(dtype)
@@ -141,6 +145,8 @@ class Plan:
             isinstance(units, bool) or not isinstance(units, int) or units < 1
         ):
             raise InputError(f"expected units as a whole number of at least 1, got {units!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"expected seed as a whole number of at least 0, got {seed!r}.")
         self.units, self.seed = units, seed
 
     def settings(self) -> dict[str, Any]:

@@ -220,6 +220,14 @@ def test_a_picture_of_another_size_is_refused_before_it_is_decoded(kind, tmp_pat
         read_images("--data", path, (32, 32, 3))
 
 
+def test_a_model_that_unpacks_to_far_more_than_its_file_is_refused(tmp_path):
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", bytes(80 << 20))
+    with pytest.raises(al.InputError, match="unpack to 83886080"):
+        al.load_model(path)
+
+
 def test_an_array_that_its_header_does_not_describe_is_refused(tmp_path):
     path = tmp_path / "c.npz"
     with zipfile.ZipFile(path, "w") as archive, archive.open("a.npy", "w") as file:

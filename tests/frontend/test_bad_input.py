@@ -9,7 +9,7 @@ import adjoint_lib as al
 from reference import image_of, small_net
 
 L = keras.layers
-_, NET = small_net()
+MODEL, NET = small_net()
 X = image_of(NET)
 
 
@@ -53,6 +53,29 @@ WRONG_CALLS = {
         lambda: NET.tangent(np.stack([X, X]), np.stack([X, X, X]), np.zeros((3, 12))),
         "each of 2 images, got 3",
     ),
+    "a direction that is text": (
+        lambda: NET.tangent(X, "up", np.zeros((1, 12))),
+        r"dx of shape \(1, 8, 7, 2\), got: could not convert",
+    ),
+    "a cotangent that is a number": (
+        lambda: NET.adjoint(X, "out", 5.0),
+        r"cotangent of shape \(1, 3\), got \(\)",
+    ),
+    "a cotangent that is not finite": (
+        lambda: NET.adjoint(X, "out", np.full((1, 3), np.nan)),
+        "finite cotangent",
+    ),
+    "a masked image": (
+        lambda: hypersurface(np.ma.masked_array(X, mask=X > 0)),
+        "without a mask.*filled",
+    ),
+    "no scattered units": (lambda: hypersurface().at(np.zeros((0, 3), int)), "at least one unit"),
+    "modes in a list": (lambda: hypersurface(mode=["RM2"]), "unknown mode"),
+    "contributions to a number": (lambda: NET.contributions(X, 5), "names in a list, or None"),
+    "contributions to no layer": (lambda: NET.contributions(X, []), "names in a list, or None"),
+    "verify a model": (lambda: al.verify(MODEL, X), r"al.equivalent makes it, got \w+"),
+    "verify with a seed below zero": (lambda: al.verify(NET, X, units=3, seed=-1), "seed as a"),
+    "a model without a path": (lambda: al.load_model(None), "path of a .keras file, got NoneType"),
     "method": (lambda: al.verify(NET, X, method="jacobian"), "hypersurface, tangent"),
     "verify in another mode": (lambda: al.verify(NET, X, mode="RM4"), "'RM2'.*'RM0'"),
     "verify a layer in a wrong mode": (

@@ -22,7 +22,7 @@ NOTEBOOKS := $(sort $(wildcard book/*.ipynb))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help book course check test lab bench set-repo clean distclean
+.PHONY: help book pdf course check test lab bench set-repo clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ book: $(DEV_READY)  ## build the book, executing every notebook, into _build/htm
 	$(BIN)/jupyter-book build -W -n --keep-going .
 	$(BIN)/python -m adjoint_book.build.check_site _build/html
 	@echo "The book is at _build/html/index.html"
+
+pdf: $(DEV_READY)  ## build the book once more, as a PDF for print, into _build/pdf
+	$(BIN)/python -m adjoint_book.build.pdf
 
 course: $(DEV_READY)  ## write slides, notebooks, quizzes and plans for a course into _build/course
 	rm -rf _build/course

@@ -12,6 +12,7 @@ EXTRAS = {  # of adjoint-lib, by the package they install
     "markdown_it": "course",
     "mdit_py_plugins": "course",
     "pygments": "course",
+    "pypdf": "course",
     "sphinx_revealjs": "course",
     "sphinx-mathjax-offline": "book",
 }

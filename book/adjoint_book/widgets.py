@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LIVE = "application/vnd.jupyter.widget-view+json"
 FRAMES = "ADJOINT_FRAMES"  # an environment variable
+VECTORS = "ADJOINT_VECTORS"  # another: set where still pictures are wanted as SVG as well
 MAX_STATES = 50
 
 
@@ -116,6 +117,8 @@ class Knobs:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         still = self.still()
         bundle = {"text/plain": repr(self), "image/png": still}
+        if os.environ.get(VECTORS):
+            bundle["image/svg+xml"] = _picture(self.draw(**self.start), "svg").decode()
         if folder := os.environ.get(FRAMES):
             self.write_frames(Path(folder), still)
         try:
@@ -131,8 +134,8 @@ class Knobs:
 
 def _picture(figure: Figure, kind: str = "png") -> bytes:
     buffer = io.BytesIO()
-    options = {"lossless": True} if kind == "webp" else None
-    figure.savefig(buffer, format=kind, bbox_inches="tight", pil_kwargs=options)
+    options: dict[str, Any] = {"pil_kwargs": {"lossless": True}} if kind == "webp" else {}
+    figure.savefig(buffer, format=kind, bbox_inches="tight", **options)
     return buffer.getvalue()
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import adjoint_lib as al
-from adjoint_book.widgets import FRAMES, LIVE, turn
+from adjoint_book.widgets import FRAMES, LIVE, VECTORS, turn
 
 PNG = b"\x89PNG"
 
@@ -45,6 +45,14 @@ def test_an_output_holds_the_picture_beside_the_controls(drawn):
     bundle = turn(drawn[0], k=[1, 2])._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "image/png", LIVE}
     assert bundle["image/png"].startswith(PNG)
+
+
+def test_for_print_there_is_a_vector_of_the_same_state(drawn, monkeypatch):
+    monkeypatch.setenv(VECTORS, "1")
+    draw, asked = drawn
+    bundle = turn(draw, k=[1, 2], start={"k": 2})._repr_mimebundle_()
+    assert "<svg" in bundle["image/svg+xml"] and bundle["image/png"].startswith(PNG)
+    assert set(asked) == {(2, "conv1")}
 
 
 def test_turning_a_knob_draws_anew(drawn):

@@ -16,11 +16,12 @@ PAGE = """<html><body><article class="bd-article"><section id="top">
 ONE = """<div class="cell tag_setup">set-up</div>
 <p>See <a href="02-two.html#fig-x">Figure 2.1</a>, <a href="#here">here</a>, <a href="api.html">a
 page on the screen</a> and <a href="https://example.org">elsewhere</a>.</p>
-<h2 id="here">Exercises</h2><h3>Exercise 1.1: count</h3>
+<h2 id="here">Exercises</h2><span id="exercise-1-1"></span>
+<section><h3>Exercise 1.1: count</h3>
 <div class="cell">answer = None<pre>not answered yet: put it here</pre></div>
 <div class="cell tag_hide-cell"><details><summary>Solution</summary>
 <pre>answer = 42</pre></details></div>
-<h3>Question 1.1: explain</h3>
+</section><h3>Question 1.1: explain</h3>
 <details><summary>What it should have</summary><p>Reasons.</p></details>
 <section class="quiz"><h2>Quiz</h2><p>Choose.</p><form><fieldset><legend>1. Two?</legend>
 <label><input type="radio">Yes</label></fieldset><button>Check</button>
@@ -80,6 +81,15 @@ def test_solutions_and_answers_go_to_the_end(joined):
     assert "Two?" in chapters and "Two it is." not in chapters
     assert end.index("Quiz, question 1") < end.index("Two it is.")
     assert chapters.count("Answers to this quiz") == 1 and "<input" not in body
+
+
+def test_a_heading_is_kept_with_what_follows_it(joined):
+    from bs4 import BeautifulSoup
+
+    heading = BeautifulSoup(joined[-1], "html.parser").find(id="01-one--here")
+    assert heading.parent["class"] == ["kept"]
+    assert heading.find_next_sibling().find("h3").get_text() == "Exercise 1.1: count"
+    assert heading.find(id="01-one--exercise-1-1") is not None
 
 
 def test_what_is_for_the_screen_only_is_left_out(joined):

@@ -183,6 +183,9 @@ def _keep_headings(content: Tag) -> None:
     """Put each heading and what follows it into one piece that no page break divides."""
     for heading in reversed(content.select("h2, h3, h4")):
         after = heading.find_next_sibling()
+        while after is not None and after.name == "span":  # the place of a link, without words
+            heading.insert(0, after.extract())
+            after = heading.find_next_sibling()
         if after is not None and after.name == "section":
             after.insert(0, heading.extract())
             after = heading.find_next_sibling()

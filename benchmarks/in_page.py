@@ -20,10 +20,7 @@ import adjoint_lib as al
 
 LAYERS = {"vgg7": "conv5", "resnet20": "conv18", "resnet20-fixup": "conv18"}
 LIMITS = {"vgg7": 0.25, "resnet20": 1.0, "resnet20-fixup": 1.0}  # seconds, of a click
-READY = (
-    "document.querySelector('[data-adjoint-explorer]').shadowRoot"
-    ".querySelector('[data-part=sum]').textContent"
-)
+READY = "document.querySelector('[data-adjoint-explorer]').dataset.shown"
 CLICK = """async ([row, column]) => {
   const root = document.querySelector("[data-adjoint-explorer]").shadowRoot;
   const part = (name) => root.querySelector(`[data-part=${name}]`);

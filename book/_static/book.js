@@ -22,6 +22,8 @@ function markWideTables() {
       box.tabIndex = 0;
     }
   }
+  for (const box of document.querySelectorAll(".tag_scroll-output .cell_output"))
+    if (box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
 }
 
 document.addEventListener("DOMContentLoaded", () => {

@@ -38,7 +38,8 @@ export function unpacked(bytes, dtype) {
   const array_of = ({ start, shape }) => {
     const stop = start + product(shape);
     if (!(start >= 0 && stop <= flat.length)) throw new DataError(`expected ${stop} numbers or more, got ${flat.length}.`);
-    const data = Float64Array.from(flat.subarray(start, stop), round);
+    const data = new Float64Array(flat.subarray(start, stop));
+    if (wide && dtype === "float32") data.forEach((number, i) => (data[i] = Math.fround(number)));
     const bad = data.find((number) => !Number.isFinite(number));
     if (bad !== undefined) throw new InputError(`expected weights finite in ${dtype}, got ${bad}.`);
     return { data, shape };
@@ -80,5 +81,7 @@ function text(bytes) {
 export function bytes_of(base64) {
   const quick = /** @type {any} */ (Uint8Array).fromBase64;
   if (quick) return quick.call(Uint8Array, base64);
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const letters = atob(base64), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
 }

@@ -82,6 +82,7 @@ export class ImageView {
 
   keyed(event) {
     const {explorer, parts} = this;
+    if (!explorer.net) return;
     const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[event.key];
     const {rows, columns} = this.frame;
     const [row, column] = explorer.pixel ?? [Math.floor(rows / 2), Math.floor(columns / 2)];

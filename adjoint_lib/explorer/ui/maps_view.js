@@ -72,6 +72,7 @@ export class MapsView {
   }
 
   clicked_one(event) {
+    if (!this.explorer.maps) return;
     const {rows, columns} = this.frame;
     const box = this.parts["one-canvas"].getBoundingClientRect();
     this.go({
@@ -81,6 +82,7 @@ export class MapsView {
   }
 
   keyed(event, overview) {
+    if (!this.explorer.maps) return;
     const {map, row, column} = this.place, step = ARROWS[event.key];
     if (step && overview) this.go({map: map + step[1] + this.across * step[0]});
     else if (step && row !== undefined) this.go({row: row + step[0], column: column + step[1]});

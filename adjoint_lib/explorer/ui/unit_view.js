@@ -9,6 +9,7 @@ import {in_words} from "./units.js";
 import {as_terms, bar, colour_scale, number, percent, row, signed, whole} from "./words.js";
 
 const SHOWN = 10;  // class scores, the highest
+const BUTTONS = ["explain", "png", "json", "npy", "check-layer"];  // that need a unit
 
 export class UnitView {
   constructor(explorer) {
@@ -82,8 +83,9 @@ export class UnitView {
   }
 
   show_unit() {
-    const {unit} = this.explorer;
+    const {explorer: {unit}, parts} = this;
     if (!unit) return;
+    for (const button of BUTTONS) parts[button].disabled = false;
     this.show_sum();
     this.show_pictures();
     this.show_parts();

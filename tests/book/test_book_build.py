@@ -102,7 +102,8 @@ display(widgets.turn(draw, k=[1, 2, 3]))
 def built(tmp_path_factory) -> Path:
     folder = small_book(tmp_path_factory.mktemp("small"), WIDGET, PLAIN)
     with (folder / "_toc.yml").open("a") as file:
-        for name in ("api", "bibliography"):  # the first has every docstring of the library
+        api = sorted(path.stem for path in (ROOT / "book").glob("api-*.md"))
+        for name in (*api, "bibliography"):  # the first have every docstring of the library
             shutil.copy(ROOT / "book" / f"{name}.md", folder / "book")
             file.write(f"  - file: book/{name}\n")
     run = build(folder)

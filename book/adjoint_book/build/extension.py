@@ -25,6 +25,7 @@ from sphinx.util.docutils import SphinxDirective
 from adjoint_book import widgets
 from adjoint_book.build import plain
 from adjoint_book.course import quizzes
+from adjoint_book.figures._registry import VECTOR
 
 BOOK = Path(__file__).resolve().parents[2]
 MARK = "data-adjoint-explorer"  # an attribute of the place where an explorer is to be
@@ -34,6 +35,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register what this module does with Sphinx."""
     app.connect("config-inited", leave_numbers, priority=900)
     app.connect("builder-inited", collect_frames)
+    app.connect("builder-inited", draw_vectors)
     app.connect("source-read", read_plain)
     app.connect("doctree-read", offer_places)
     app.connect("html-page-context", describe)
@@ -44,6 +46,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", add_frames)
     app.connect("build-finished", write_explorer)
     app.connect("build-finished", write_frames)
+    app.connect("build-finished", write_gallery)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)
     app.add_directive("index-of", IndexOf)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -145,6 +148,18 @@ def write_explorer(app: Sphinx, error: Exception | None) -> None:
         explorer.write(site)
 
 
+# ------------------------------------------------------------------ the gallery
+
+
+def write_gallery(app: Sphinx, error: Exception | None) -> None:
+    """Write the gallery's small pictures, if the site has that page."""
+    site = Path(app.outdir)
+    if error is None and any(site.rglob("gallery.html")):
+        from adjoint_book.build import gallery
+
+        gallery.write(BOOK, site)
+
+
 # ------------------------------------------------------------------ figures with knobs
 
 STILL = re.compile(
@@ -156,6 +171,11 @@ def collect_frames(app: Sphinx) -> None:
     """Let the notebooks write the pictures of figures with knobs, see `widgets`."""
     _frames(app).mkdir(parents=True, exist_ok=True)
     os.environ[widgets.FRAMES] = str(_frames(app))
+
+
+def draw_vectors(app: Sphinx) -> None:
+    """Let figures show themselves as SVG, see `figures`: sharp at every size, zoomed or printed."""
+    os.environ[VECTOR] = "1"
 
 
 def add_frames(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:

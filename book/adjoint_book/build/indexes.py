@@ -43,6 +43,16 @@ def _first_check(cells: list[dict]) -> str:
     return found[0] if found else ""
 
 
+# ------------------------------------------------------------------ figures
+
+
+def gallery(book: Path) -> str:
+    """A small picture of every figure of the chapters."""
+    from adjoint_book.build import gallery
+
+    return gallery.page(book)
+
+
 # ------------------------------------------------------------------ the paper
 
 

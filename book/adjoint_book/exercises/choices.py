@@ -1,12 +1,7 @@
 """Multiple choice: a question whose every answer, right or wrong, has an explanation.
 
-    @choice(
-        a=("$A^* B^*$", "The sizes would not even fit: B* takes what B gives."),
-        b=("$B^* A^*$", "Weights go back through the last operator first."),
-    )
-    def check_product() -> str:
-        '''The adjoint of AB.'''
-        return "b"
+    @choice(a=("$A^* B^*$", "The sizes do not fit."), b=("$B^* A^*$", "The last goes first."))
+    def check_product() -> str: ...
 
 The function gives the letter of the right answer, computed where it can be. In a chapter,
 `book.exercises.check_product` alone on a line shows the answers, each with its explanation folded

@@ -1,10 +1,17 @@
-"""The list of all figures: each is registered under a name by the decorator `figure`."""
+"""The list of all figures: each is registered under a name by the decorator `figure`.
+
+A notebook shows a figure as PNG, which every renderer takes. While the book is built, VECTOR is set
+in the environment, and a figure without images shows itself as SVG besides, which the page prefers.
+"""
 
 from __future__ import annotations
 
 import functools
+import io
+import os
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adjoint_lib._registry import Registry, did_you_mean
 from adjoint_lib.errors import InputError
@@ -13,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw = Callable[..., "Figure"]
+
+VECTOR = "ADJOINT_VECTOR"  # an environment variable
+MAX_POINTS = 20_000  # a figure with more of them is smaller as PNG
 
 FIGURES: Registry[str, Draw] = Registry("figure", "adjoint_book.figures")
 
@@ -51,6 +61,8 @@ def figure(name: str) -> Callable[[Draw], Draw]:
             if has_photo(drawn):
                 make_transparent(drawn)
             plt.close(drawn)
+            if os.environ.get(VECTOR) and is_drawing(drawn):
+                drawn._repr_mimebundle_ = functools.partial(as_svg, drawn)  # type: ignore[attr-defined]
             return drawn
 
         return FIGURES.register(name)(styled)
@@ -62,6 +74,37 @@ def has_photo(drawn: Figure) -> bool:
     """Whether a picture in its own colours is on the figure; such a one cannot be inverted."""
     arrays = [image.get_array() for ax in drawn.axes for image in ax.images]
     return any(array is not None and array.ndim == 3 for array in arrays)
+
+
+def is_drawing(drawn: Figure) -> bool:
+    """Whether a figure is made of lines and text alone, and not of too many of them."""
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+
+    if any(ax.images for ax in drawn.axes):
+        return False
+    lines: list[Any] = drawn.findobj(Line2D)
+    groups: list[Any] = drawn.findobj(Collection)
+    points = sum(len(line.get_xydata()) for line in lines)
+    points += sum(len(group.get_offsets()) for group in groups)
+    points += sum(len(path.vertices) for group in groups for path in group.get_paths())
+    return points <= MAX_POINTS
+
+
+def as_svg(drawn: Figure, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    """The figure as SVG, as large as its PNG; drawn twice, it is the same to the byte."""
+    import matplotlib.pyplot as plt
+
+    from adjoint_book.figures._style import STYLE
+
+    text = io.StringIO()
+    with plt.rc_context(STYLE):
+        drawn.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
+
+    def in_pixels(match: re.Match) -> str:
+        return f'{match[1]}="{float(match[2]) * drawn.dpi / 72:.0f}"'
+
+    return {"image/svg+xml": re.sub(r'\b(width|height)="([\d.]+)pt"', in_pixels, text.getvalue())}
 
 
 def make_transparent(drawn: Figure) -> None:

@@ -23,6 +23,7 @@ _PARTS = (
     "pieces",
     "tables",
     "timings",
+    "tiny",
     "widgets",
 )
 

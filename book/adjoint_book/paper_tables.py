@@ -201,6 +201,19 @@ def dimension_table(model: str) -> Table:
     return Table(["layer", *MODES], rows)
 
 
+def dimensions_side_by_side(model: str) -> Table:
+    """The dimensions of H, d_in in front of each: for each layer the paper's line, then ours."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for layer, mode, theirs, ours in dimension_entries(model):
+        for who, text in (("paper", theirs), ("computed", ours)):
+            lines.setdefault((layer, who), {})[mode] = text.replace(" x ", "×")
+    rows = [
+        [layer if who == "paper" else "", who, *(modes[mode] for mode in MODES)]
+        for (layer, who), modes in lines.items()
+    ]
+    return Table(["layer", "", *MODES], rows)
+
+
 def papers_biases(model: str) -> tuple[int, str]:
     """How many entries the paper gives x_b, and the sum by which it counts them."""
     (row,) = (r for r in paper.table("inputs") if r["model"] == model.replace("-", "_"))

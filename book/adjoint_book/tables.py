@@ -4,16 +4,21 @@ book.tables.accuracies("vgg7")             # test accuracies beside the paper's
 book.tables.compared("vgg7", "cifar10")    # percentages of units within 1 %
 book.tables.formats("vgg7", "cifar10")     # misses in float32, float64 and bfloat16
 book.tables.ingredients()                  # what each ingredient of the fast recipe is worth
+book.tables.colours()                      # mean and deviation of each colour, of both data sets
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from adjoint_lib._storage import read_json
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import DataError
-from adjoint_lib.experiments import paper, resources, results
+from adjoint_lib.experiments import data, paper, resources, results
 from adjoint_lib.experiments.models import trained
 from adjoint_lib.verification.intervals import wilson
 from adjoint_lib.verification.report import LayerReport, percentages
@@ -167,6 +172,41 @@ def applications() -> Table:
         for row in found["rows"]
     ]
     return Table(["network", "outcome", "layers with a kernel, or the layer"], rows)
+
+
+def colours() -> Table:
+    """Mean and standard deviation of each colour in each split of both data sets, as stored.
+
+    Those of the samples are computed anew, and those of the full sets where ADJOINT_FULL is 1.
+
+    Raises:
+        DataError: if a number that is computed anew is not the stored one.
+    """
+    rows = []
+    for dataset, splits in stored_colours().items():
+        for split, kept in splits.items():
+            if split == "sample" or os.environ.get("ADJOINT_FULL") == "1":
+                _compare_colours(dataset, split, kept)
+            cells = [" ".join(f"{value:.4f}" for value in kept[what]) for what in ("mean", "std")]
+            rows.append([dataset, split, str(kept["images"]), *cells])
+    return Table(["data set", "split", "images", "mean", "deviation"], rows)
+
+
+def stored_colours() -> dict[str, dict[str, dict[str, Any]]]:
+    """What is stored of the colours: by data set and split, the images, their mean and std."""
+    path = resources.path("results/data-statistics.json")
+    return read_json(path, "the statistics of the data sets", "Restore it from the repository.")
+
+
+def _compare_colours(dataset: str, split: str, kept: dict[str, Any]) -> None:
+    images, _ = data.sample(dataset) if split == "sample" else data.load(dataset, split)
+    flat = images.reshape(-1, 3).astype("float64")
+    found = {"mean": flat.mean(0), "std": flat.std(0)}
+    for what, numbers in found.items():
+        if not np.allclose(numbers, kept[what], atol=1e-5):
+            raise DataError(
+                f"{dataset}, {split}: expected the stored {what} {kept[what]}, found {numbers}."
+            )
 
 
 def _together(runs: list[dict], split: str) -> str:

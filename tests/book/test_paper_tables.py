@@ -153,3 +153,10 @@ def test_each_line_of_the_picture_ends_in_the_shape_the_model_has_there(model):
     for row in rows:
         name = net.graph.nodes[row.pieces[-1].number].name
         assert row.shape == built.get_layer(name).output.shape[1:]
+
+
+def test_side_by_side_each_layer_has_two_lines_and_where_both_speak_they_agree():
+    rows = [list(row) for row in paper_tables.dimensions_side_by_side("vgg7")]
+    assert [row[1] for row in rows] == ["paper", "computed"] * (len(rows) // 2)
+    for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
+        assert all(a in ("", b) for a, b in zip(theirs[2:], ours[2:], strict=True))

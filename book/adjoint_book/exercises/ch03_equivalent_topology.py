@@ -9,11 +9,7 @@ import numpy as np
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 from adjoint_book.exercises.choices import choice
-
-W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
-W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
-W = np.array([2.0, -1.0])
-X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+from adjoint_book.tiny import W0, W1, b0, b1, w, x
 
 
 @choice(
@@ -77,8 +73,8 @@ def check_later_bias() -> str:
 
 def _unit(b0: np.ndarray) -> float:
     """c of the chapter's tiny network, with these biases in its first layer."""
-    p0 = np.maximum(W0 @ X + b0, 0)
-    return float(W @ np.maximum(W1 @ p0 + B1, 0))
+    p0 = np.maximum(W0 @ x + b0, 0)
+    return float(w @ np.maximum(W1 @ p0 + b1, 0))
 
 
 @exercise
@@ -122,12 +118,12 @@ def check_nudged_bias(answer: Any) -> None:
     """c of the tiny network after the last bias of the first layer has grown by 0.5."""
     compare(
         answer,
-        _unit(B0 + np.array([0, 0, 0.5])),
+        _unit(b0 + np.array([0, 0, 0.5])),
         correct="the old value plus 0.5 times its entry of H_b, exactly: no neuron changed sides.",
         hints=[
-            (_unit(B0) + 0.5, "Its weight in c is not 1; look it up in H_b."),
-            (_unit(B0), "Its entry of H_b is not 0."),
-            (_unit(B0) - 1, "That is for a step of 1; this one is 0.5."),
+            (_unit(b0) + 0.5, "Its weight in c is not 1; look it up in H_b."),
+            (_unit(b0), "Its entry of H_b is not 0."),
+            (_unit(b0) - 1, "That is for a step of 1; this one is 0.5."),
         ],
         hint="c changes by the step times the bias's entry of H_b.",
     )
@@ -138,7 +134,7 @@ def check_bias_room(answer: Any) -> None:
     """How far the shut neuron's bias may grow before the pattern, and so H, changes."""
     compare(
         answer,
-        float(-(W0 @ X + B0)[1]),
+        float(-(W0 @ x + b0)[1]),
         correct="until its sum reaches 0. Beyond that the neuron opens, and H is another one.",
         hints=[(6.0, "That is without the bias it has already.")],
         hint="What is the sum of the neuron that is shut?",

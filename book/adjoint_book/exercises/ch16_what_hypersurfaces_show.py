@@ -7,12 +7,12 @@ import numpy as np
 from adjoint_book.exercises._registry import exercise
 from adjoint_book.exercises.checking import compare
 from adjoint_book.exercises.choices import choice
+from adjoint_book.tiny import W0, W1, w
+from adjoint_book.tiny import b0 as B0
+from adjoint_book.tiny import b1 as B1
+from adjoint_book.tiny import x as X
 
-# The chapter's network: two pixels, three hidden units, two more, two classes.
-W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
-W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
-CLASSES = np.array([[3.0, -2.0], [2.0, -2.0]])
-X, B0, B1 = np.array([1.0, 2.0]), np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+CLASSES = np.array([w, [2.0, -2.0]])  # of the tiny network
 
 
 @exercise

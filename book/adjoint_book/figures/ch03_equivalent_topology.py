@@ -27,13 +27,11 @@ from adjoint_book.figures._drawing import (
 )
 from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREEN, GREY, INK, ORANGE, SIGNED, VERMILION, WIDTH
+from adjoint_book.tiny import W0, W1
 
 if TYPE_CHECKING:
     from adjoint_lib.core.units import Units
 
-# The network of the chapter: two pixels, three hidden neurons, two more that read them.
-W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
-W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
 OPEN = np.array([True, False, True])  # the first layer's pattern at the chapter's input
 
 

@@ -17,12 +17,10 @@ from matplotlib.figure import Figure
 from adjoint_book.figures._drawing import Point
 from adjoint_book.figures._registry import figure
 from adjoint_book.figures._style import BLUE, GREEN, INK, VERMILION, WIDTH
-
-# The network of the chapter: two pixels, three hidden units, two more that read them.
-W0 = np.array([[1.0, 0.0], [-2.0, -2.0], [-1.0, 2.0]])
-W1 = np.array([[2.0, -2.0, -1.0], [1.0, -2.0, -1.0]])
-X = np.array([1.0, 2.0])
-B0, B1 = np.array([1.0, 1.0, -2.0]), np.array([1.0, 1.0])
+from adjoint_book.tiny import W0, W1
+from adjoint_book.tiny import b0 as B0
+from adjoint_book.tiny import b1 as B1
+from adjoint_book.tiny import x as X
 
 # Pale tints of the palette: a region is told from its neighbours, and text on it stays legible.
 TINTS = ["#F4F4F4", "#FBE9C6", "#D3ECE4", "#F9DCCB", "#E9D6E2", "#DDE3F3", "#F6F2C4", "#E4E4E4"]

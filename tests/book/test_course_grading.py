@@ -212,6 +212,25 @@ def test_a_folder_without_notebooks_is_refused(tmp_path):
         grade.grade(tmp_path, tmp_path / "marks", ROOT / "book")
 
 
+def test_only_chapters_with_exercises_are_looked_for_and_only_in_folders_of_students(tmp_path):
+    names = [
+        "00-preface.ipynb",
+        "ab/01-adjoints.ipynb",
+        "ab/00-preface.ipynb",
+        "ab/unit/04-folding.ipynb",
+        "ab/.ipynb_checkpoints/05-proof.ipynb",
+        "cd/notes.ipynb",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    found = grade.submissions(tmp_path, ROOT / "book")
+    assert [(each.student, each.chapter.stem) for each in found] == [
+        ("ab", "01-adjoints"),
+        ("ab", "04-folding"),
+    ]
+
+
 def test_a_name_that_a_spreadsheet_would_run_is_only_a_name():
     assert grade._cell("=HYPERLINK(1)") == "'=HYPERLINK(1)" and grade._cell("2024") == "2024"
 

@@ -127,7 +127,7 @@ def grade(
 
 def submissions(folder: Path, book: Path) -> list[Submission]:
     """The notebooks in folders of students; a student's are found at any depth."""
-    chapters = {path.name[:2]: path for path in book.glob("[0-9][0-9]-*.ipynb")}
+    chapters = {path.name[:2]: path for path in book.glob("[0-9][0-9]-*.ipynb") if tasks_of(path)}
     found = []
     for path in sorted(folder.glob("*/**/*.ipynb")):
         number = re.match(r"(\d\d)-", path.name)

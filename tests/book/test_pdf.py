@@ -21,6 +21,8 @@ page on the screen</a> and <a href="https://example.org">elsewhere</a>.</p>
 <div class="cell">answer = None<pre>not answered yet: put it here</pre></div>
 <div class="cell tag_hide-cell"><details><summary>Solution</summary>
 <pre>answer = 42</pre></details></div>
+<h3>Exercise 1.2: choose</h3><details><summary>If you choose a</summary>Not so.</details>
+<details><summary>If you choose b</summary>Just so.</details>
 </section><h3>Question 1.1: explain</h3>
 <details><summary>What it should have</summary><p>Reasons.</p></details>
 <section class="quiz"><h2>Quiz</h2><p>Choose.</p><form><fieldset><legend>1. Two?</legend>
@@ -78,6 +80,8 @@ def test_solutions_and_answers_go_to_the_end(joined):
     assert end.index("Exercise 1.1: count") < end.index("answer = 42") < end.index("Reasons.")
     assert '<a class="elsewhere" href="#01-one--solution-1">Solution</a>' in chapters
     assert 'id="01-one--solution-1"' in end
+    assert end.count("Exercise 1.2: choose") == 1 and chapters.count(">Solution</a>") == 2
+    assert end.index("If you choose a") < end.index("Not so.") < end.index("If you choose b")
     assert "Two?" in chapters and "Two it is." not in chapters
     assert end.index("Quiz, question 1") < end.index("Two it is.")
     assert chapters.count("Answers to this quiz") == 1 and "<input" not in body

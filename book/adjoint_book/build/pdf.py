@@ -49,6 +49,7 @@ ANSWERED = {  # the words of a link to the end, by what asks
     "Question": "What an answer should have",
     "Quiz,": "Answers to this quiz",
 }
+CHOICE = re.compile(r"\s*If you choose ")  # above what is said to one of several answers
 UNANSWERED = "not answered yet"
 
 
@@ -139,7 +140,7 @@ def _page(site: Path, name: str) -> Page:
 
 def _take_solutions(page: Page) -> None:
     """Take out what answers an exercise or a question, with a link to where it will be."""
-    number = 0
+    number, last = 0, ""
     for tag in list(page.content.select("div.tag_hide-cell, details")):
         if tag.decomposed or tag.find_parent("details") or tag.find_parent(class_="tag_hide-cell"):
             continue
@@ -148,11 +149,12 @@ def _take_solutions(page: Page) -> None:
             continue
         number += 1
         place = f"{page.name}--solution-{number}"
-        if not title.startswith("Quiz") or title.endswith(" 1"):
+        if title.split(",")[0] != last:  # one link for all answers of a quiz or a choice
             link = _new(
                 f'<p class="solved"><a href="#{place}">{ANSWERED[title.split()[0]]}</a></p>'
             )
             tag.insert_before(link)
+        last = title.split(",")[0]
         page.solutions.append((place, title, tag.extract()))
     for part in [page.content, *(content for _, _, content in page.solutions)]:
         _unfold(part)
@@ -173,7 +175,10 @@ def _asked(tag: Tag) -> str:
 def _unfold(part: Tag) -> None:
     """Show what the page hides until it is asked for."""
     for summary in part.select("summary"):
-        summary.decompose()
+        if CHOICE.match(summary.get_text()):
+            summary.name = "h4"
+        else:
+            summary.decompose()
     for details in [part, *part.select("details")]:
         if details.name == "details":
             details.name = "div"
@@ -274,10 +279,11 @@ def _solutions(pages: list[Page]) -> str:
     for page in pages:
         if page.solutions:
             parts.append(f"<h2>{escape(page.title)}</h2>")
+        last = ""
         for place, title, content in page.solutions:
-            parts.append(
-                f'<div class="solution"><h3 id="{place}">{escape(title)}</h3>{content}</div>'
-            )
+            heading = "" if title == last else f"<h3>{escape(title)}</h3>"
+            parts.append(f'<div class="solution" id="{place}">{heading}{content}</div>')
+            last = title
     return "".join([*parts, "</section>"])
 
 

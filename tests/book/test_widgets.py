@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import shutil
 import sys
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,8 @@ from PIL import Image
 
 import adjoint_lib as al
 from adjoint_book.widgets import FRAMES, LIVE, VECTORS, turn
+from browser import axe_core, chromium, opened
+from repository import ROOT
 
 PNG = b"\x89PNG"
 
@@ -102,3 +105,30 @@ def test_a_start_that_is_no_choice_is_refused(drawn):
         turn(drawn[0], k=[1, 2], start={"k": 3})
     with pytest.raises(al.InputError, match="at least one value"):
         turn(drawn[0], k=[])
+
+
+def test_on_a_page_the_knobs_are_turned_by_keyboard(drawn, tmp_path):
+    """The still picture gives way to the frame of the state that the controls say."""
+    turn(drawn[0], k=[1, 2, 3], layer=["a", "b"]).write_frames(tmp_path, b"still")
+    (held,) = tmp_path.glob("*.json")
+    frames = json.loads(held.read_text())["frames"]
+    script = f'window.adjoint_frames = {{"{held.stem}": {held.read_text()}}};'
+    held.with_suffix(".js").write_text(script)
+    shutil.copy(ROOT / "book" / "_static" / "frames.js", tmp_path)
+    (tmp_path / "page.html").write_text(
+        '<!doctype html><html lang="en"><title>A page</title><main><figure><img alt="A line." '
+        f'src="data:," data-frames="{held.stem}.js"></figure></main>'
+        '<script src="frames.js"></script>'
+    )
+    picture = "document.querySelector('img')"
+    with chromium() as browser, opened(browser, tmp_path / "page.html") as page:
+        page.get_by_role("slider", name="k").press("ArrowRight")
+        page.get_by_role("combobox", name="layer").select_option("b")
+        assert page.evaluate(f"{picture}.alt") == "The figure at k = 2, layer = b."
+        assert page.evaluate(f"{picture}.src").split(",")[1] == frames[3]
+        page.get_by_role("slider", name="k").press("Home")
+        page.get_by_role("combobox", name="layer").select_option("a")
+        assert page.evaluate(f"{picture}.alt") == "A line."
+        page.evaluate(axe_core())
+        found = page.evaluate("axe.run().then(found => found.violations)")
+        assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []

@@ -22,14 +22,17 @@ export function save(blob, name) {
 }
 
 /**
- * Some pictures side by side, each under its title, with a line of text below: one PNG.
- * @param {{title: string, canvas: HTMLCanvasElement}[]} pictures @param {string} text
+ * Some pictures side by side, each under its title, with lines of text and the colours below: one PNG.
+ * @param {{title: string, canvas: HTMLCanvasElement}[]} pictures
+ * @param {string[]} lines
+ * @param {{table: Uint8Array, ends: string[]}} colours from the first end to the second
  */
-export function png(pictures, text) {
+export function png(pictures, lines, {table, ends}) {
   const size = 256, gap = 16, canvas = document.createElement("canvas");
   const heights = pictures.map(({canvas: {width, height}}) => (size * height) / width);
   canvas.width = pictures.length * (size + gap) + gap;
-  canvas.height = Math.max(...heights) + 72;
+  const below = Math.max(...heights) + 60;
+  canvas.height = below + 24 * (lines.length + 1);
   const context = canvas.getContext("2d");
   context.fillStyle = "#fff";
   context.fillRect(0, 0, canvas.width, canvas.height);
@@ -41,6 +44,14 @@ export function png(pictures, text) {
     context.fillText(picture.title, left, 24);
     context.drawImage(picture.canvas, left, 34, size, heights[at]);
   });
-  context.fillText(text, gap, canvas.height - 14, canvas.width - 2 * gap);
+  lines.forEach((text, at) => context.fillText(text, gap, below + 24 * at, canvas.width - 2 * gap));
+  const base = below + 24 * lines.length, left = gap + context.measureText(ends[0]).width + 8;
+  context.fillText(ends[0], gap, base);
+  for (let x = 0; x < 255; x++) {
+    context.fillStyle = `rgb(${table.subarray(6 * x, 6 * x + 3).join(" ")})`;
+    context.fillRect(left + x, base - 12, 1, 12);
+  }
+  context.fillStyle = "#222";
+  context.fillText(ends[1], left + 263, base);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }

@@ -215,8 +215,10 @@ export class UnitView {
   async save_png() {
     const {parts, explorer} = this;
     const pictures = [["x", "x"], ["H_I", "h"], ["x · H_I", "p"]].map(([title, name]) => ({title, canvas: parts[`${name}-canvas`]}));
-    const value = `ĉ = ${number(explorer.unit.value)}; colours from ${number(-this.scale, 3)} to ${number(this.scale, 3)}`;
-    save(await png(pictures, `${this.name}: ${value}`), `${this.file_name}.png`);
+    const given = ["net", "data"].map((key) => parts[key].selectedOptions[0].textContent).join(", ");
+    const lines = [`${given}, ${parts["image-name"].textContent}`, `${this.name}: ĉ = ${number(explorer.unit.value)}`];
+    const colours = {table: explorer.table, ends: [number(-this.scale, 3), number(this.scale, 3)]};
+    save(await png(pictures, lines, colours), `${this.file_name}.png`);
   }
 
   save_json() {

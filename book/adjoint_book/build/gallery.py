@@ -57,7 +57,7 @@ def pictures(book: Path) -> Iterator[Picture]:
                 number=caption[2],
                 caption=caption[3].split(". ")[0].rstrip(".") + ".",
                 alt=cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", ""),
-                call=f"book.figures.{call[1]}" if call else "",
+                call=call[1] if call else "",
                 photo="photo" in cell["metadata"].get("tags", []),
                 png=base64.b64decode(png),
             )

@@ -39,7 +39,7 @@ VECTOR_FIGURES = 'c.InlineBackend.figure_formats = {"svg"}\n'  # of every kernel
 WAIT = 600_000  # milliseconds, by the page's clock, for its mathematics
 
 # What is of use on a screen only: the explorer, and lists whose links are their point.
-LEFT_OUT = {"explorer", "claims", "promises", "exercises-index", "api"}
+LEFT_OUT = {"explorer", "claims", "promises", "exercises-index", "api", "gallery"}
 DROPPED = (
     "script, style, .headerlink, .prev-next-footer, button, .tag_setup, .toctree-wrapper, "
     "section.quiz > p, .quiz-said, input, [data-adjoint-explorer], .tag_remove-cell"

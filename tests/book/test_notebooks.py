@@ -142,6 +142,39 @@ def test_a_chapter_begins_with_its_title_and_an_overview(path):
 
 
 @each_chapter
+def test_a_chapter_says_about_how_long_it_takes(path):
+    """200 words and two thirds of a code cell a minute; three minutes where one is to predict."""
+    minutes = 0.0
+    for cell in cells(path):
+        text, _, exercises = source(cell).partition("\n## Exercises")
+        if cell["cell_type"] == "markdown":
+            words = re.sub(r"\$\$.*?\$\$|\]\([^)]*\)", "", text, flags=re.S).split()
+            minutes += len(words) / 200 + 1.5 * text.count("**Predict, then run.**")
+        elif text.count("\n") >= 2 and "setup" not in cell["metadata"].get("tags", []):
+            minutes += 1.5
+        if exercises or text.startswith("## Exercises"):
+            break
+    stated = int(re.search(r"\*\*Time:\*\* (\d+) minutes", source(cells(path)[0]))[1])
+    assert abs(stated - minutes) <= 15, f"{path.stem}: {minutes:.0f} minutes by its length"
+
+
+def test_the_book_has_enough_exercises_of_every_kind():
+    from adjoint_book.exercises import Choice, checks
+
+    text = "\n\n".join(prose(path) for path in CHAPTERS)
+    code = "\n".join(source(cell) for path in CHAPTERS for cell in cells(path, "code"))
+    choices = [name for name, check in checks().items() if isinstance(check, Choice)]
+    functions = re.findall(r"answer = None  # (?:a function|a Keras model)", code)
+    asked = re.findall(r"^### Question [\d.]+: (.+)$", text, re.M)
+    everything = len(re.findall(r"^### (?:Exercise|Question) ", text, re.M))
+    assert everything >= 110
+    assert len(choices) + len(functions) + len(asked) >= everything / 3
+    assert {"explain", "prove", "find the bug", "project"} <= set(asked)
+    unused = [name for name in choices if f"exercises.{name}(answer)" not in code]
+    assert not unused, "no chapter asks these"
+
+
+@each_chapter
 def test_a_chapter_has_three_exercises_each_with_a_check_and_a_folded_solution(path):
     chapter = int(path.name[:2])
     found = cells(path)

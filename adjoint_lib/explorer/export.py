@@ -41,7 +41,7 @@ from adjoint_lib._storage import decoding, ordinary, parse_json, replacing, requ
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.graph import Bias, Graph, Node, Source
 from adjoint_lib.core.primitives import Activation, Primitive, is_float_array
-from adjoint_lib.errors import InputError, UnsupportedLayer
+from adjoint_lib.errors import AdjointError, DataError, InputError, UnsupportedLayer
 
 FORMAT = b"adjoint-network 1\n"
 ALIGNMENT = 8  # the numbers begin at a multiple of this
@@ -63,7 +63,11 @@ def export(net: EquivalentNet, path: str | Path, dtype: str | None = None) -> No
 def read(path: str | Path) -> EquivalentNet:
     """The network of an exported file; a file that is damaged or something else is refused."""
     with decoding(path, "a file written by net.export", "Export the network again."):
-        return unpacked(ordinary(path).read_bytes())
+        content = ordinary(path).read_bytes()
+        try:
+            return unpacked(content)
+        except AdjointError as error:  # numbers that no network computes with
+            raise DataError(f"{path}: {error}") from error
 
 
 def packed(net: EquivalentNet, dtype: str | None = None) -> bytes:

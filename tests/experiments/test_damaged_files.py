@@ -268,6 +268,16 @@ def test_an_export_whose_parts_do_not_fit_is_refused(change, tmp_path):
         export.read(path)
 
 
+def test_an_export_of_numbers_that_are_not_finite_is_refused_by_its_path(tmp_path):
+    path = tmp_path / "net"
+    al.equivalent(MODEL).export(path)
+    *lines, numbers = path.read_bytes().split(b"\n", 3)
+    endless = np.full(len(numbers) // 4, np.inf, "<f4").tobytes()
+    path.write_bytes(with_digest(b"\n".join([*lines, endless])))
+    with pytest.raises(al.DataError, match=r"net: layer .* NaN or infinite"):
+        export.read(path)
+
+
 def layer_of(stored):
     return next(iter(stored["layers"].values()))
 

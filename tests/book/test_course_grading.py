@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import adjoint_lib as al
 from adjoint_book.course import notebooks
-from adjoint_book.course.grading import grade, plain
+from adjoint_book.course.grading import confine, grade, plain
 from adjoint_book.course.grading.grade import feedback
 from adjoint_book.course.grading.processes import Limits
 from adjoint_book.course.sheet import cells_of, exercises_of
@@ -233,6 +233,14 @@ def test_only_chapters_with_exercises_are_looked_for_and_only_in_folders_of_stud
 
 def test_a_name_that_a_spreadsheet_would_run_is_only_a_name():
     assert grade._cell("=HYPERLINK(1)") == "'=HYPERLINK(1)" and grade._cell("2024") == "2024"
+
+
+def test_a_measure_that_the_system_refuses_is_found_out_by_a_child():
+    def refused():
+        raise PermissionError
+
+    assert not confine._tried(refused)
+    assert confine._tried(lambda: os.chdir("/")) and os.getcwd() != "/"
 
 
 # ---- answers as plain data

@@ -20,7 +20,7 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 NEWUSER, NEWNET, NEWPID, NEWIPC = 0x10000000, 0x40000000, 0x20000000, 0x08000000
 PDEATHSIG, NO_NEW_PRIVS = 1, 38  # of prctl
@@ -67,32 +67,47 @@ def _end_with(child: int) -> None:
 
 
 def _namespaces() -> dict[str, bool]:
+    """Enter namespaces of its own, if a child that tried it could."""
+    granted = sys.platform.startswith("linux") and _tried(_enter)
+    if granted:
+        _enter()
+    return {"network": granted, "processes": granted}
+
+
+def _enter() -> None:
     user = 0 if os.getuid() == 0 else NEWUSER
     uid, gid = os.getuid(), os.getgid()
-    if not sys.platform.startswith("linux") or _libc.unshare(user | NEWNET | NEWPID | NEWIPC):
-        return {"network": False, "processes": False}
+    if _libc.unshare(user | NEWNET | NEWPID | NEWIPC):
+        raise OSError(ctypes.get_errno(), "unshare")
     if user:
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{uid} {uid} 1"),
-            ("gid_map", f"{gid} {gid} 1"),
-        ):
+        maps = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
+        for name, text in maps.items():
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
-    return {"network": True, "processes": True}
 
 
-def _may_become(uid: int, program: str, readable: Iterable[str]) -> bool:
-    """Whether that user could read what the program needs; found out by a child that tries."""
+def _tried(action: Callable[[], None]) -> bool:
+    """Whether a child of this process could do it."""
     child = os.fork()
     if not child:
         try:
-            _become(uid)
-            reads = [program, *(path for path in readable if os.path.isdir(path))]
-            os._exit(0 if all(os.access(path, os.R_OK | os.X_OK) for path in reads) else 1)
+            action()
+            os._exit(0)
         except OSError:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _may_become(uid: int, program: str, readable: Iterable[str]) -> bool:
+    """Whether that user could read what the program needs."""
+
+    def look() -> None:
+        _become(uid)
+        for path in [program, *filter(os.path.isdir, readable)]:
+            if not os.access(path, os.R_OK | os.X_OK):
+                raise PermissionError(path)
+
+    return _tried(look)
 
 
 def _become(uid: int) -> None:

@@ -85,7 +85,11 @@ PARTS = [
             (14, "Feature\nmaps", False),
         ],
     ),
-    ("Understanding", VERMILION, [(15, "Rounding", False), (16, "What H\nshows", True)]),
+    (
+        "Understanding",
+        VERMILION,
+        [(15, "Rounding", False), (16, "What H\nshows", True), (17, "What it is\ngood for", False)],
+    ),
     ("Onwards", PURPLE, [(18, "Your own\nmodel", True), (19, "Teaching", False)]),
 ]
 

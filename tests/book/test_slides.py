@@ -12,7 +12,7 @@ from browser import chromium, opened
 from repository import ROOT
 
 BOOK = ROOT / "book"
-LECTURED = [1, 2, 3, 4, 5, 6, 7, 12, 15, 16]
+LECTURED = [1, 2, 3, 4, 5, 6, 7, 12, 15, 16, 17]
 DECKS = {int(path.stem): path for path in sorted((BOOK / "slides").glob("*.md"))}
 
 

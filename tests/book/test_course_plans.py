@@ -94,3 +94,17 @@ def test_archives_are_the_same_each_time_and_only_one_has_solutions(tmp_path):
             texts = [file.read(name).decode() for name in file.namelist()]
         solved[who] = any("BEGIN SOLUTION" in text for text in texts)
     assert solved == {"students": False, "lecturer": True}
+
+
+def test_an_archive_does_not_know_when_a_pdf_was_printed(tmp_path):
+    made = []
+    for year in (2026, 2031):
+        folder = tmp_path / str(year)
+        folder.mkdir()
+        dated = f"/CreationDate (D:{year}1119021245+00'00')\n/Title (D: no date)"
+        (folder / "deck.pdf").write_text(dated)
+        made.append(zips.archive(folder))
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with zipfile.ZipFile(made[0]) as file:
+        assert file.read("deck.pdf").endswith(b"/Title (D: no date)")
+        assert len(file.read("deck.pdf")) == len(dated)

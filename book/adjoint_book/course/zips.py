@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -50,5 +51,13 @@ def archive(folder: Path) -> Path:
                 entry = zipfile.ZipInfo(member.relative_to(folder).as_posix(), EARLIEST)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
-                file.writestr(entry, member.read_bytes())
+                file.writestr(entry, _undated(member))
     return path
+
+
+def _undated(path: Path) -> bytes:
+    """The content of a file; of a PDF, without the time at which it was printed."""
+    content = path.read_bytes()
+    if path.suffix != ".pdf":
+        return content
+    return re.sub(rb"\(D:\d{14}", b"(D:19800101000000", content)

@@ -141,6 +141,12 @@ OUTCOMES = (
         (1, 4, 6, 8),
     ),
     Outcome(
+        "step to a tie, and say what attributions leave out",
+        "what-it-is-good-for",
+        ("check_distance_to_tie", "check_which_is_complete"),
+        (1, 3, 4, 6),
+    ),
+    Outcome(
         "convert and verify a model of one's own, and use a refusal",
         "your-own-model",
         ("check_count_x_b", "check_make_it_fit"),
@@ -242,7 +248,7 @@ SEMINAR = Syllabus(
         Session("Week 9: rounding", ("rounding",), NINETY, HOME),
         Session(
             "Week 10: what it shows, and the projects",
-            ("what-hypersurfaces-show", "your-own-model"),
+            ("what-hypersurfaces-show", "what-it-is-good-for", "your-own-model"),
             (
                 (30, "what hypersurfaces show, and what they do not"),
                 (15, "models of the students' own: what was refused, and why"),

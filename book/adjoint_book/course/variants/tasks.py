@@ -381,6 +381,30 @@ def what_hypersurfaces_show(rng: Random) -> Variant:
 
 
 @variant(
+    "what-it-is-good-for",
+    "your step to a tie",
+    "[change of x_0, change of x_1]",
+    "normal = task['normal']\nanswer = -task['margin'] * normal / (normal @ normal)",
+)
+def what_it_is_good_for(rng: Random) -> Variant:
+    """The shortest step to a tie, by the linear map."""
+    normal, margin = rng.integers(1, 6, 2) * rng.choice([-1, 1], 2), int(rng.integers(1, 9))
+    return Variant(
+        f"At an image of two pixels the margin is `task['margin'] = {margin}`, and "
+        f"$\\Delta H_I$ is `task['normal'] = {normal.tolist()}`. What is the shortest change of "
+        "the pixels after which the linear map says: tie?",
+        {"margin": margin, "normal": normal},
+        lambda: -margin * normal / (normal @ normal),
+        "it goes along the normal, against the margin.",
+        "The margin changes by the inner product of the step with the normal.",
+        [
+            (margin * normal / (normal @ normal), "The margin is to fall, not to rise."),
+            (-margin * normal / np.sqrt(normal @ normal), "Divide by the length squared."),
+        ],
+    )
+
+
+@variant(
     "your-own-model",
     "your x_b",
     "a whole number",

@@ -17,11 +17,11 @@ def test_the_chapter_that_introduces_it_writes_the_same_numbers():
         assert np.array_equal(written[name], getattr(tiny, name)), name
 
 
-def test_no_other_chapter_writes_them_again():
-    for path in sorted((ROOT / "book").glob("[0-9][0-9]-*.ipynb")):
+def test_the_chapters_that_return_to_it_do_not_write_them_again():
+    for path in sorted((ROOT / "book").glob("[01][56]-*.ipynb")):
         code = "".join(
             "".join(cell["source"])
             for cell in json.loads(path.read_text())["cells"]
             if cell["cell_type"] == "code"
         )
-        assert path.stem.startswith("03") or "[-2, -2]" not in code, path.stem
+        assert "[-2, -2]" not in code, path.stem

@@ -13,6 +13,7 @@ Primitives count their own operations (`Primitive.roundings`); here they are add
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -86,11 +87,12 @@ def _through_either(
 
 def absolute(frozen: Frozen) -> Frozen:
     """The frozen network with |weights| and |slopes|, in float64: pushed along |v|, it gives A."""
-    wide = frozen.net.astype("float64")
+    wide = copy.copy(frozen.net)  # the same sources and wiring; its own nodes are not read
+    wide.dtype = tf.float64
     patterns = map_pattern(
         lambda p: tf.abs(tf.cast(p, tf.float64)) if is_float_array(p) else p, frozen.patterns
     )
-    return Frozen(wide, tf.cast(frozen.images, tf.float64), patterns, wide.absolute_nodes)
+    return Frozen(wide, tf.cast(frozen.images, tf.float64), patterns, frozen.net.absolute_nodes)
 
 
 def bound(

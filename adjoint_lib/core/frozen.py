@@ -77,7 +77,9 @@ class Frozen:
         single: whether it is of one image, not of a batch.
     """
 
-    def __init__(self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: list[Node]):
+    def __init__(
+        self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: Sequence[Node]
+    ):
         self.net = net
         self.images = images
         self.patterns = patterns
@@ -123,18 +125,18 @@ class Frozen:
             if node.primitive is None:
                 tangents[number] = starts.get(number)
             else:
-                tangents[number] = self._push_node(number, [tangents[i] for i in node.inputs])
+                tangents[number] = self._push_node(number, node, [tangents[i] for i in node.inputs])
+            del node  # of |weights| it may be the only reference
             if number in wanted:
                 yield number, tangents[number]
             for old in finished:
                 del tangents[old]
 
-    def _push_node(self, number: int, inputs: list[Tangent]) -> Tangent:
+    def _push_node(self, number: int, node: Node, inputs: list[Tangent]) -> Tangent:
         """One node's tangent from those of its inputs: on windows if all come so, else dense."""
         known = [t for t in inputs if t is not None]
         if not known:
             return None
-        node = self.nodes[number]
         if all(isinstance(t, Patch) for t in known):
             found = windows.push(node.operation, self.patterns[number], inputs)
             if found is not None:
@@ -142,7 +144,7 @@ class Frozen:
         whole = [dense(t) for t in inputs]
         if not isinstance(node.operation, Sum) and len(known) < len(inputs):
             rows = tf.shape(dense(known[0]))[0]
-            pairs = zip(whole, (self.nodes[i].shape for i in node.inputs), strict=True)
+            pairs = zip(whole, (self.net.nodes[i].shape for i in node.inputs), strict=True)
             zeros = functools.partial(tf.zeros, dtype=self.net.dtype)
             whole = [zeros((rows, *shape)) if t is None else t for t, shape in pairs]
         return node.operation.push(self.patterns[number], *whole)

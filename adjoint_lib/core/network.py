@@ -11,18 +11,30 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import tensorflow as tf
 
 from adjoint_lib._registry import did_you_mean
 from adjoint_lib.core.graph import IMAGE, Graph, Node, Order, Shape
-from adjoint_lib.core.primitives import Activation, Kernel, Sum, is_float_array, times
+from adjoint_lib.core.primitives import (
+    Activation,
+    Dense,
+    Kernel,
+    Pattern,
+    Primitive,
+    Sum,
+    is_float_array,
+    times,
+)
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import InputError
 
 Net = TypeVar("Net", bound="Network")
+
+SMALL_NODE = 2**24  # bytes of |parameters| that are kept from one image to the next
+DIGESTED = 2**24  # bytes that go into a digest at once
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,8 @@ class Network:
 
     Attributes:
         name, dtype, input_shape, x_b, sources, layers: as `EquivalentNet` explains them.
-        graph: the nodes as folded, in float64.
+        graph: the nodes as folded, in float64; kernels that nothing was folded into in their own
+            dtype, which may be float32.
         nodes: the same nodes with their parameters as tensors of `dtype`.
     """
 
@@ -189,12 +202,9 @@ class Network:
         return self._plans[wanted]
 
     @functools.cached_property
-    def absolute_nodes(self) -> list[Node]:
-        """The nodes with |weights|, for the rounding scale A."""
-        return [
-            n if n.primitive is None else replace(n, primitive=n.primitive.absolute())
-            for n in self.nodes
-        ]
+    def absolute_nodes(self) -> AbsoluteNodes:
+        """The nodes with |weights| in float64, for the rounding scale A."""
+        return AbsoluteNodes(self.graph.nodes)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -207,7 +217,8 @@ class Network:
             kind = type(node.primitive).__name__
             sha.update(repr((node.name, node.shape, node.inputs, kind)).encode())
             for name, value in held.items():
-                sha.update(_bytes_of(name, value))
+                for part in _bytes_of(name, value):
+                    sha.update(part)
         return sha.hexdigest()
 
     def values_at(self, images: tf.Tensor, k: float, wanted: Iterable[int]) -> dict[int, tf.Tensor]:
@@ -262,12 +273,71 @@ def _broadcast(graph: Graph) -> set[int]:
     return kept
 
 
-def _bytes_of(name: str, value: object) -> bytes:
-    """A primitive's field as bytes; a function is identified by the other fields."""
+class AbsoluteNodes(Sequence[Node]):
+    """Nodes with |parameters| in float64, made when they are read; only small ones are kept.
+
+    All of them would take several times the memory of the network itself.
+    """
+
+    def __init__(self, nodes: list[Node]):
+        self._nodes = nodes
+        self._small: dict[int, Node] = {}
+
+    @overload
+    def __getitem__(self, number: int) -> Node: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Node]: ...
+
+    def __getitem__(self, number: int | slice) -> Node | list[Node]:
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        if number in self._small:
+            return self._small[number]
+        found, size = _absolute(self._nodes[number])
+        if size <= SMALL_NODE:
+            self._small[number] = found
+        return found
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def _absolute(node: Node) -> tuple[Node, int]:
+    """The node with |parameters| in float64, and how many bytes these take."""
+    if node.primitive is None:
+        return node, 0
+    primitive = node.primitive
+    size = sum(8 * np.size(value) for value in primitive.held.values() if is_float_array(value))
+    if size > SMALL_NODE and isinstance(primitive, Dense):
+        return replace(node, primitive=_AbsoluteDense(np.asarray(primitive.kernel))), 0
+    return replace(node, primitive=primitive.cast(tf.float64).absolute()), size
+
+
+@dataclass(frozen=True, eq=False)
+class _AbsoluteDense(Primitive):
+    """A product with |kernel| in float64, of which only some rows are made at a time."""
+
+    kernel: np.ndarray
+
+    def push(self, pattern: Pattern, x: tf.Tensor) -> tf.Tensor:
+        rows = max(1, SMALL_NODE // (8 * self.kernel.shape[1]))
+        starts = range(0, len(self.kernel), rows)
+        kernels = (np.abs(self.kernel[i : i + rows], dtype=float) for i in starts)
+        pairs = zip(starts, kernels, strict=True)
+        return sum(tf.tensordot(x[..., i : i + rows], part, 1) for i, part in pairs)
+
+
+def _bytes_of(name: str, value: object) -> Iterator[bytes]:
+    """A primitive's field as bytes, kernels in float64; the other fields identify a function."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.ascontiguousarray(value)
-        return f"{name}: {array.dtype} {array.shape} ".encode() + array.tobytes()
-    return f"{name}: {'' if callable(value) else value!r}".encode()
+        dtype = np.dtype(float) if name == "kernel" else array.dtype
+        yield f"{name}: {dtype} {array.shape} ".encode()
+        for part in np.array_split(array, 1 + array.nbytes // DIGESTED) if array.ndim else [array]:
+            yield part.astype(dtype).tobytes()
+    else:
+        yield f"{name}: {'' if callable(value) else value!r}".encode()
 
 
 def _cast(node: Node, dtype: tf.DType) -> Node:
@@ -300,7 +370,7 @@ def _check_product(nodes: list[Node], dtype: tf.DType) -> None:
     lowest: list[float] = []  # log2 of the least product along paths that end here
     for node in nodes:
         held = [] if node.primitive is None else node.primitive.held.values()
-        sizes = [float(np.abs(value).max()) for value in held if is_float_array(value)]
+        sizes = [float(tf.reduce_max(tf.abs(value))) for value in held if is_float_array(value)]
         gain = sum(math.log2(size * max(1, node.operation.roundings)) for size in sizes if size)
         lowest.append(min([0.0, *(lowest[i] for i in node.inputs)]) + gain)
         if lowest[-1] < math.log2(smallest(dtype)):

@@ -16,7 +16,6 @@ import functools
 import itertools
 import logging
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.experiments.runs import Compute, Pieces, Records
+    from adjoint_lib.verification.progress import Progress
     from adjoint_lib.verification.verify import Plan
 
 ANSWER_SECONDS = 10  # for a scheduler to answer
@@ -61,7 +61,7 @@ def on_workers(model: keras.Model, count: int) -> Compute:
     """Compute shards in `count` processes of this machine, started for it and ended after it."""
     require()
 
-    def compute(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
+    def compute(plan: Plan, pieces: Pieces, step: Progress) -> Records:
         from distributed import Client, LocalCluster
 
         try:
@@ -88,7 +88,7 @@ def on_scheduler(model: keras.Model, address: str) -> Compute:
     """Compute shards on the workers of the Dask scheduler at this address (tcp://host:port)."""
     require()
 
-    def compute(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
+    def compute(plan: Plan, pieces: Pieces, step: Progress) -> Records:
         from distributed import Client
 
         _require_scheduler(address)

@@ -32,6 +32,7 @@ from adjoint_lib._storage import read_json
 from adjoint_lib.errors import AdjointError, InputError
 from adjoint_lib.experiments import machine
 from adjoint_lib.experiments.run_folder import RunFolder
+from adjoint_lib.verification.progress import Progress
 from adjoint_lib.verification.report import FORMAT as REPORT_FORMAT
 from adjoint_lib.verification.report import Report
 from adjoint_lib.verification.verify import Plan
@@ -42,7 +43,7 @@ DECIDING = ("adjoint_lib", "tensorflow", "numpy")  # versions that could change 
 
 Pieces = Iterator[tuple[int, np.ndarray]]  # first image of a shard, its images
 Records = Iterator[tuple[int, dict[str, Any]]]  # first image of a shard, what `measured` gave
-Compute = Callable[[Plan, Pieces, Callable[[int], Any]], Records]
+Compute = Callable[[Plan, Pieces, Progress], Records]
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,8 @@ def run(
             _note(f"{len(done)} of {len(firsts)} shards were done before: going on with the rest")
         pieces = ((first, images[first : first + shard]) for first in missing)
         at_first = sum(record["images"] for record in done.values())
-        bar = tqdm(total=len(images), initial=at_first, unit="image", delay=2, disable=not progress)
-        with bar:
-            for first, record in (compute or here)(plan, pieces, bar.update):
+        with Progress(len(images), plan.cheaper, not progress, at_first) as bar:
+            for first, record in (compute or here)(plan, pieces, bar):
                 _check_versions(record, facts)
                 done[first] = record
                 if _processor(done.values()) is None:
@@ -146,24 +146,20 @@ def images_digest(images: np.ndarray) -> str:
     return sha.hexdigest()
 
 
-def here(plan: Plan, pieces: Pieces, step: Callable[[int], Any]) -> Records:
-    """Compute the shards in this process, one after the other; `step` is as for `measured`."""
+def here(plan: Plan, pieces: Pieces, step: Progress) -> Records:
+    """Compute the shards in this process, one after the other; `step` is told of what is done."""
     for first, images in pieces:
         yield first, measured(plan, images, step)
 
 
-def measured(
-    plan: Plan, images: np.ndarray, step: Callable[[int], Any] = lambda images: None
-) -> dict[str, Any]:
-    """The report of one shard's images and what it took, in plain numbers and lists.
-
-    `step` is called after each batch with its number of images.
-    """
+def measured(plan: Plan, images: np.ndarray, step: Progress | None = None) -> dict[str, Any]:
+    """The report of one shard's images and what it took, in plain numbers and lists."""
     started = time.perf_counter()
     report = plan.empty()
-    for part in plan.reports(images):
+    for part in plan.reports(images, step.batch) if step else plan.reports(images):
         report += part
-        step(part.images)
+        if step:
+            step(part.images)
     return {
         "images": len(images),
         "seconds": round(time.perf_counter() - started, 3),

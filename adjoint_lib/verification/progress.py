@@ -13,6 +13,7 @@ Advance: TypeAlias = Callable[[float], None]  # is told which share of a batch h
 
 FORMAT = "{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
 DELAY, LONG = 2.0, 60.0  # seconds before the bar appears; before what is cheaper is said
+ENOUGH = 0.01  # of an image, from which the time of all can be told
 
 
 def ignore(share: float) -> None:
@@ -25,11 +26,14 @@ class Progress:
     Args:
         images: how many there are.
         cheaper: what would take less time, to be said before anything over a minute.
+        done: how many were done before.
     """
 
-    def __init__(self, images: int, cheaper: str, disable: bool = False):
-        self._bar = tqdm(total=images, bar_format=FORMAT, delay=DELAY, disable=disable)
-        self._start, self._cheaper, self._done = time.monotonic(), cheaper, 0
+    def __init__(self, images: int, cheaper: str, disable: bool = False, done: int = 0):
+        how = {"bar_format": FORMAT, "delay": DELAY, "disable": disable}
+        self._bar = tqdm(total=images, initial=done, **how)
+        self._start, self._cheaper, self._done = time.monotonic(), cheaper, done
+        self._before = done
         self._said = disable
 
     def __enter__(self) -> Progress:
@@ -42,6 +46,10 @@ class Progress:
         """What a batch of so many images tells of its progress."""
         return lambda share: self._to(min(self._bar.n + share * images, self._done + images))
 
+    def __call__(self, images: int) -> None:
+        """So many more images are done."""
+        self.finished(self._done + images)
+
     def finished(self, images: int) -> None:
         """So many images are done in all."""
         self._done = images
@@ -49,10 +57,13 @@ class Progress:
 
     def _to(self, images: float) -> None:
         self._bar.update(images - self._bar.n)
-        taken = time.monotonic() - self._start
-        if not self._said and taken > DELAY and self._bar.n:
+        now = time.monotonic()
+        if images == self._before:  # nothing is done but to freeze the image
+            self._start = now
+        taken, share = now - self._start, self._bar.n - self._before
+        if not self._said and taken > DELAY and (share > ENOUGH or (share and taken > LONG / 6)):
             self._said = True
-            seconds = taken * self._bar.total / self._bar.n
+            seconds = taken * (self._bar.total - self._before) / share
             if seconds > LONG:
                 text = f"This takes about {duration(seconds)}. {self._cheaper}"
                 self._bar.write(text, file=sys.stderr)

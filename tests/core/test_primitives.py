@@ -18,7 +18,8 @@ def test_no_primitive_is_left_out():
     while waiting:
         for kind in waiting.pop().__subclasses__():
             waiting.append(kind)
-            everything.add(kind)
+            if kind.__module__ == p.__name__:
+                everything.add(kind)
     assert everything - {p.Kernel, p.Choice} == tested
 
 

@@ -659,3 +659,24 @@ def test_a_sum_with_a_mean_that_keras_takes_for_a_bias_in_a_batch_of_two(shape):
     images = np.random.default_rng(1).normal(size=(4, *shape)).astype(np.float32)
     one_by_one = np.concatenate([model(image[None]) for image in images])
     np.testing.assert_allclose(net(images), one_by_one, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", None])
+def test_training_the_model_afterwards_leaves_the_network_as_it_was(optimizer):
+    """An update writes into the memory of a variable, which no kernel may share."""
+    layers = [keras.Input((6, 6, 1)), keras.layers.Conv2D(3, 3, activation="relu", name="c")]
+    model = keras.Sequential([*layers, keras.layers.Flatten(), keras.layers.Dense(2, name="d")])
+    net = al.equivalent(model)
+    x = np.random.default_rng(0).random((8, 6, 6, 1), np.float32)
+    before, digest, kernels = net(x).numpy(), net.digest, [w.numpy() for w in model.weights]
+    del net.__dict__["digest"]  # to be computed again
+    if optimizer:
+        model.compile(optimizer, "mse")
+        model.fit(x, np.ones((8, 2)), epochs=2, verbose=0)
+    else:
+        for variable in model.weights:
+            variable.assign_add(np.ones(variable.shape))
+            variable.value.assign(2 * variable.value)
+    assert all(np.any(a != b.numpy()) for a, b in zip(kernels, model.weights, strict=True))
+    np.testing.assert_array_equal(net(x), before)
+    assert net.digest == digest

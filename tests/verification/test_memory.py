@@ -7,6 +7,7 @@ speaks of the call alone.
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,40 @@ def test_a_lazy_hypersurface_takes_no_memory_until_it_is_indexed():
     """RM4 of conv1 has 3456 x 32^4 entries: 14 GB."""
     call = "H = net.hypersurface(image, 'conv1', 'RM4'); H.shape; H.nbytes; H[3, 4, 5, 6]"
     assert growth("vgg7", call) < 2**28
+
+
+WIDE = """
+import os
+import keras, numpy as np
+import adjoint_lib as al
+
+def resident(kind):  # in bytes; VmHWM is the peak since it was last reset
+    (line,) = (l for l in open("/proc/self/status") if l.startswith(kind))
+    return int(line.split()[1]) << 10
+
+layers = [keras.layers.Dense(8000, activation="relu"), keras.layers.Dense(10, name="out")]
+model = keras.Sequential([keras.Input((4000,)), *layers])
+x = np.random.default_rng(0).random((1, 4000), np.float32)
+model(x)
+weights = sum(4 * int(np.prod(w.shape)) for w in model.weights)
+before, peaks = resident("VmRSS"), []
+net = None
+for call in (
+    "net = al.equivalent(model)",
+    "net.hypersurface(x, 'out')[0, 3].value",
+    "al.verify(net, x, method='tangent', progress=False)",
+):
+    open("/proc/self/clear_refs", "w").write("5")
+    exec(call)
+    peaks.append((resident("VmHWM") - before) / weights)
+print(*peaks)
+"""
+
+
+def test_a_network_of_large_kernels_takes_at_most_three_times_its_weights():
+    """`equivalent`, a unit and the rounding scale: none keeps a float64 copy of the kernels."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("needs Linux, whose peak of memory can be reset")
+    run = subprocess.run([sys.executable, "-c", WIDE], capture_output=True, text=True, check=True)
+    peaks = [float(peak) for peak in run.stdout.split()]
+    assert len(peaks) == 3 and max(peaks) < 3, peaks

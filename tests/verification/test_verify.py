@@ -399,6 +399,24 @@ def test_the_bar_moves_within_an_image_and_ends_full(options):
     assert sum(shares) > 0.5 or options.get("method") == "tangent"
 
 
+def test_no_time_is_told_from_the_first_thousandth_of_an_image(monkeypatch, capsys):
+    from adjoint_lib.verification import progress
+
+    clock = iter([0.0, 40.0, 43.0, 44.0])  # 40 seconds to freeze the image
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.Progress(1, "Do this instead.") as bar:
+        advance = bar.batch(1)
+        for share in (0.0, 0.001, 0.2):
+            advance(share)
+    assert capsys.readouterr().err.count("This takes") == 0  # 20 seconds
+
+    clock = iter([0.0, 1.0, 3.0, 5.0])
+    with progress.Progress(3, "Do this instead.", done=2) as bar:
+        for share in (0.0, 0.001, 0.02):
+            bar.batch(1)(share)
+    assert "about 3 minutes" in capsys.readouterr().err
+
+
 def test_what_takes_more_than_a_minute_is_said_once_with_what_is_cheaper(monkeypatch, capsys):
     from adjoint_lib.verification import progress
 

@@ -142,6 +142,11 @@ def weight(variable: keras.Variable) -> np.ndarray:
     return np.asarray(keras.ops.convert_to_numpy(variable), float)
 
 
+def kernel(variable: keras.Variable) -> np.ndarray:
+    """A kernel in its own dtype: folding makes float64 of it, and only then are digits needed."""
+    return np.array(keras.ops.convert_to_numpy(variable))
+
+
 def each_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
     """A setting for each axis, where one number stands for all."""
     return (value,) * rank if isinstance(value, int) else tuple(value)

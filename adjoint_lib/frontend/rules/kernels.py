@@ -16,6 +16,7 @@ from adjoint_lib.frontend.rules.call import (
     Call,
     before_activation,
     each_axis,
+    kernel,
     one_tensor,
     operator,
     rule,
@@ -27,7 +28,7 @@ L = keras.layers
 
 @rule(L.Conv1D, L.Conv2D, L.Conv3D)
 def conv(call: Call) -> int:
-    layer, primitive = call.layer, _conv(call, weight(call.layer.kernel))
+    layer, primitive = call.layer, _conv(call, kernel(call.layer.kernel))
     if layer.padding == "causal":
         margin = (layer.kernel_size[0] - 1) * layer.dilation_rate[0]
         length, channels = call.input_shapes[0]
@@ -44,14 +45,12 @@ def convolve(call: Call) -> int:
     return call.add(_conv(call, one_tensor(call, first=True)[0]))
 
 
-def _conv(call: Call, kernel: np.ndarray) -> p.Conv:
+def _conv(call: Call, w: np.ndarray) -> p.Conv:
     layer, shape = call.layer, call.input_shapes[0]
-    strides, dilation = (
-        each_axis(n, kernel.ndim - 2) for n in (layer.strides, layer.dilation_rate)
-    )
-    _refuse_skipped_edges(call, kernel.shape[:-2], strides, shape)
-    groups = shape[-1] // kernel.shape[-2]
-    return p.Conv(kernel, strides, layer.padding.upper(), dilation, groups, shape)
+    strides, dilation = (each_axis(n, w.ndim - 2) for n in (layer.strides, layer.dilation_rate))
+    _refuse_skipped_edges(call, w.shape[:-2], strides, shape)
+    groups = shape[-1] // w.shape[-2]
+    return p.Conv(w, strides, layer.padding.upper(), dilation, groups, shape)
 
 
 @rule(L.Conv1DTranspose, L.Conv2DTranspose, L.Conv3DTranspose)
@@ -59,7 +58,7 @@ def conv_transpose(call: Call) -> int:
     layer = call.layer
     _refuse_skipped_edges(call, layer.kernel_size, layer.strides, call.shape)
     primitive = p.ConvTranspose(
-        weight(layer.kernel),
+        kernel(layer.kernel),
         tuple(layer.strides),
         layer.padding.upper(),
         tuple(layer.dilation_rate),
@@ -91,7 +90,7 @@ def _refuse_skipped_edges(
 
 @rule(L.DepthwiseConv1D, L.DepthwiseConv2D)
 def depthwise_conv(call: Call) -> int:
-    return finish(call, call.add(_depthwise(call, weight(call.layer.kernel))))
+    return finish(call, call.add(_depthwise(call, kernel(call.layer.kernel))))
 
 
 @operator("DepthwiseConv")
@@ -103,32 +102,32 @@ def convolve_depthwise(call: Call) -> int:
 @rule(L.SeparableConv1D, L.SeparableConv2D)
 def separable_conv(call: Call) -> int:
     """A depthwise convolution, then one with a window of 1: two layers with kernels."""
-    kernel, second = weight(call.layer.depthwise_kernel), weight(call.layer.pointwise_kernel)
-    middle = (*call.shape[:-1], kernel.shape[-2] * kernel.shape[-1])
+    first, second = kernel(call.layer.depthwise_kernel), kernel(call.layer.pointwise_kernel)
+    middle = (*call.shape[:-1], first.shape[-2] * first.shape[-1])
     depthwise = call.graph.add(
-        f"{call.name}/depthwise", _depthwise(call, kernel), call.inputs, middle
+        f"{call.name}/depthwise", _depthwise(call, first), call.inputs, middle
     )
-    ones = (1,) * (kernel.ndim - 2)
+    ones = (1,) * (first.ndim - 2)
     pointwise = p.Conv(second, ones, "VALID", ones, 1, middle)
     out = call.graph.add(f"{call.name}/pointwise", pointwise, [depthwise], call.shape)
     return finish(call, out)
 
 
-def _depthwise(call: Call, kernel: np.ndarray) -> p.DepthwiseConv | p.Conv:
+def _depthwise(call: Call, w: np.ndarray) -> p.DepthwiseConv | p.Conv:
     """Each channel by its own kernels (*window, c_in, multiplier); in sequences, as groups of 1."""
     layer, shape, padding = call.layer, call.input_shapes[0], call.layer.padding.upper()
-    strides = each_axis(layer.strides, kernel.ndim - 2)
-    dilation = each_axis(layer.dilation_rate, kernel.ndim - 2)
-    if kernel.ndim == 3:
-        kernel = kernel.reshape(len(kernel), 1, -1)
-        return p.Conv(kernel, strides, padding, dilation, shape[-1], shape)
+    strides = each_axis(layer.strides, w.ndim - 2)
+    dilation = each_axis(layer.dilation_rate, w.ndim - 2)
+    if w.ndim == 3:
+        w = w.reshape(len(w), 1, -1)
+        return p.Conv(w, strides, padding, dilation, shape[-1], shape)
     (down, across), (rate, rate_across) = strides, dilation
-    return p.DepthwiseConv(kernel, (down, across), padding, (rate, rate_across), shape)
+    return p.DepthwiseConv(w, (down, across), padding, (rate, rate_across), shape)
 
 
 @rule(L.Dense)
 def dense(call: Call) -> int:
-    return finish(call, call.add(p.Dense(weight(call.layer.kernel))))
+    return finish(call, call.add(p.Dense(kernel(call.layer.kernel))))
 
 
 def finish(call: Call, h: int) -> int:

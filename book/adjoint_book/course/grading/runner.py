@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from typing import Any, NamedTuple
 
 from adjoint_book.course.grading.channel import Channel
@@ -146,8 +147,17 @@ class HandIns:
         message = {"check": task["check"], "answer": encode(value), "wrong": wrong}
         self.channel.send({**message, "others": others}, self.until)
         while "call" in (asked := self.channel.receive(self.until)):
-            arguments = [decode(argument) for argument in asked["call"]]
+            arguments = [
+                decode(argument, partial(self.ask_back, number))
+                for number, argument in enumerate(asked["call"])
+            ]
             self.channel.send(self.session.call(value, arguments), self.until)
+
+    def ask_back(self, number: int, *arguments: Any) -> Any:
+        """What a function gives that the check handed over as this argument."""
+        asked = [encode(argument) for argument in arguments]
+        self.channel.send({"callback": number, "with": asked}, self.until)
+        return decode(self.channel.receive(self.until)["back"])
 
 
 # ------------------------------------------------------------------ which cells

@@ -74,6 +74,7 @@ PROMISES = [
         (
             *("a_nested", "a_call", "a_constant", "a_subclass", "a_method", "a_quantised"),
             *("a_name", "any_other_name", "an_input_that", "an_input_inside", "a_layer_without"),
+            *("an_operation_is_refused", "one_matrix"),
             *("joining", "a_function"),
         ),
     ),

@@ -66,6 +66,7 @@ lab: $(LAB_READY)  ## open the chapters in JupyterLab
 
 bench: $(BENCH_READY)  ## run the benchmarks; ARGS="--models vgg7" for a part
 	$(BIN)/python -m benchmarks $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m benchmarks uses)
 
 set-repo:  ## change the repository's address everywhere: make set-repo URL=https://...
 	@$(PYTHON) book/adjoint_book/build/setup_cell.py '$(URL)'

@@ -9,6 +9,9 @@ The contenders, with the same weights and the same image, in float32:
   pytorch             torch.func.linearize and vmap in batches
   one_unit_at_a_time  a gradient tape for each unit; a random sample, scaled to all units
 
+The networks have random weights, whose ReLUs are open at half of their entries. VGG7 and Fixup are
+also run with trained weights, whose ReLUs are shut at most, by the library, JAX and PyTorch.
+
 Each run has a process of its own and the contenders take turns. The clock is on the computing
 alone: not on imports, folding, or the comparison. JAX and PyTorch first try which batches (and
 layout) are quickest for them. The values of all are compared with the library's, in multiples of
@@ -43,6 +46,10 @@ from benchmarks.agreement import against_truth, agreement
 from benchmarks.contender import CONTENDERS
 
 MODELS = ["vgg7", "resnet20", "resnet20_fixup"]
+TRAINED = ["vgg7_trained", "resnet20_fixup_trained"]
+BY_ALL = ["adjoint_lib", "jax", "pytorch"]
+"""The contenders that take every network."""
+
 EXTRAS = ["one_unit", "modes", "growth"]
 ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "benchmarks" / "latest.json"
@@ -104,7 +111,11 @@ class Bench:
         self.checks: dict[str, dict[str, np.ndarray]] = {}
         self.spent: dict[tuple[str, str], float] = defaultdict(float)
         self.kept = set() if options.ours else {m for m in options.models if self.has_ours(m)}
-        pairs = len(options.models) * len(options.contenders)
+        pairs = sum(
+            model not in TRAINED or contender in BY_ALL
+            for model in options.models
+            for contender in options.contenders
+        )
         steps = len(options.models) + options.repeats * pairs + len(options.extras) + 1
         self.bar = tqdm(total=steps, unit="run")
         self.started = False
@@ -126,6 +137,8 @@ class Bench:
         for turn in range(options.repeats):
             for model in models:
                 for contender in options.contenders:
+                    if model in TRAINED and contender not in BY_ALL:
+                        continue
                     self.step(f"{model}: {contender}")
                     self.turn(model, contender, turn)
         last = "resnet20" if "resnet20" in models else models[0]
@@ -150,7 +163,7 @@ class Bench:
         if not turn:
             self.settings[key] = self.choose(model, contender)
             if contender == "adjoint_lib" and not kept:
-                for name in ("flop", "profile"):
+                for name in ("profile",) if model in TRAINED else ("flop", "profile"):
                     found = self.extra(name, model)
                     entry.update({name: found} if found else {})
         start = perf_counter()
@@ -191,6 +204,8 @@ class Bench:
             self.checks[model] = arrays
             with np.load(self.true(model)) as file:
                 found = against_truth(arrays, {layer: file[layer] for layer in file.files})
+        elif model not in self.checks:  # the library's run has failed, which is noted
+            return
         else:
             found = agreement(self.checks[model], arrays)
         entry = self.report[model]
@@ -288,10 +303,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--models",
         nargs="+",
-        choices=MODELS,
-        default=MODELS,
+        choices=[*MODELS, *TRAINED],
+        default=[*MODELS, *TRAINED],
         metavar="MODEL",
-        help=f"which models: {', '.join(MODELS)} (default all)",
+        help=f"which models: {', '.join([*MODELS, *TRAINED])} (default all)",
     )
     parser.add_argument(
         "--contenders",

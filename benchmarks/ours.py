@@ -71,10 +71,10 @@ class Timed(Frozen):
         super().__init__(frozen.net, frozen.images, frozen.patterns, frozen.nodes)
         self.seconds = seconds
 
-    def _push_node(self, number, inputs):
+    def _push_node(self, number, node, inputs):
         start = perf_counter()
-        found = super()._push_node(number, inputs)
-        kind = KINDS.get(type(self.nodes[number].primitive))
+        found = super()._push_node(number, node, inputs)
+        kind = KINDS.get(type(node.primitive))
         if kind:
             self.seconds[kind] += perf_counter() - start
         return found

@@ -517,8 +517,8 @@ def test_a_kernel_that_is_a_thousandth_off_is_found(monkeypatch):
     """4 sqrt(eps) of float32 is 0.0014: it was not."""
     from adjoint_lib.frontend.rules import kernels
 
-    right = kernels.weight
-    monkeypatch.setattr(kernels, "weight", lambda variable: 1.001 * right(variable))
+    right = kernels.kernel
+    monkeypatch.setattr(kernels, "kernel", lambda variable: 1.001 * right(variable))
     with pytest.raises(al.AdjointError, match="differs from the model at layer 'dense"):
         al.equivalent(sequence(L.Dense(5, name="dense")))
 

@@ -47,9 +47,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
       {program} train --model vgg7 --dataset cifar10
       {program} train --model vgg7 --dataset cifar10 --sample --epochs 4
 
-    The run's folder holds its checkpoint, written every two minutes, log.csv and, when it has
-    ended, MODEL-DATASET.npz (the weights with the best validation accuracy) with a .json that
-    says where they come from. However a run was stopped, the same command goes on with it.
+    The run's folder holds its checkpoint, written every two minutes, log.csv, record.json (what
+    computed it so far) and, when it has ended, MODEL-DATASET.npz (the weights with the best
+    validation accuracy) with a .json that says where they come from. However a run was stopped,
+    the same command goes on with it, also on another machine that has the folder.
     """,
 )
 def train(options: argparse.Namespace) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from adjoint_lib import __version__
 from adjoint_lib.errors import InputError
@@ -36,6 +37,11 @@ def versions() -> dict[str, str]:
         "keras": keras.__version__,
         "numpy": metadata.version("numpy"),
     }
+
+
+def description() -> dict[str, Any]:
+    """All that decides how this process rounds: processor, cores and versions."""
+    return {"processor": processor(), "cores": cores(), "versions": versions()}
 
 
 def processor() -> dict[str, str]:

@@ -26,7 +26,7 @@ from adjoint_lib import data
 from adjoint_lib.cli import main as command_line
 from adjoint_lib.cli.options import RECIPES
 from adjoint_lib.errors import DataError, DivergedError, InputError
-from adjoint_lib.experiments import models
+from adjoint_lib.experiments import machine, models
 from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.training import augmentation, checkpoint, evaluation, recipes
 from adjoint_lib.experiments.training import run as training
@@ -607,11 +607,19 @@ def test_a_run_killed_and_interrupted_ends_as_an_unbroken_one(finished, tmp_path
     code, messages = broken_off(tmp_path, signal.SIGINT, after=8)
     assert code != 0 and "Stopped and saved" in messages
     assert 8 <= steps_done(tmp_path) < 18 and not (tmp_path / finished.name).exists()
+    on_its_way = json.loads((tmp_path / "record.json").read_text())
+    reached = on_its_way["reached"]
+    assert 6 * reached["epoch"] + reached["step"] == steps_done(tmp_path)
+    assert len(on_its_way["curve"]) == reached["epoch"] and on_its_way["accuracy"] == {}
     code, messages = broken_off(tmp_path, None, after=0)
     assert code == 0, messages
     record, unbroken = provenance(tmp_path / finished.name), provenance(finished)
     assert record["sha256"] == unbroken["sha256"]
     assert record["time"]["sittings"] == 3 and unbroken["time"]["sittings"] == 1
+    begun = [6 * each["epoch"] + each["step"] for each in record["sessions"]]
+    assert begun[0] == 0 and 3 <= begun[1] <= begun[2] < 18  # where each session took up
+    assert all(each["processor"] == machine.processor() for each in record["sessions"])
+    assert record["reached"] == {"epoch": 3, "step": 0}
     one, other = (
         [{k: v for k, v in row.items() if "seconds" not in k and k != "input_share"} for row in log]
         for log in (log_of(tmp_path), log_of(finished.parent))

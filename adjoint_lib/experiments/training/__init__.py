@@ -14,6 +14,7 @@ from adjoint_lib.experiments.training.evaluation import (
 )
 from adjoint_lib.experiments.training.orthogonal import orthogonal
 from adjoint_lib.experiments.training.recipes import Recipe, recipe
+from adjoint_lib.experiments.training.record import kept
 from adjoint_lib.experiments.training.run import split, train
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "disagreements",
     "draw",
     "equivalent_scores",
+    "kept",
     "orthogonal",
     "recipe",
     "split",

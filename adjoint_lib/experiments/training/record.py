@@ -1,4 +1,7 @@
-"""Where trained weights come from: the record kept in the ``.json`` beside them."""
+"""The record of a training run: how it is made again, what computed it, how far it has come.
+
+It is the ``.json`` beside trained weights, and ``record.json`` in the folder of a run on its way.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from dataclasses import asdict
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib.experiments import machine
+from adjoint_lib._storage import read_json
+from adjoint_lib.experiments import machine, resources
 from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.training.evaluation import Accuracy
 from adjoint_lib.experiments.training.recipes import RECIPES
 from adjoint_lib.experiments.training.recipes import recipe as named_recipe
+
+RECORD = "record.json"
 
 
 def training_record(
@@ -22,21 +28,23 @@ def training_record(
     validation: np.ndarray,
     accuracies: dict[str, Accuracy],
 ) -> dict:
-    """All that is needed to make the weights again, and what they are worth.
+    """All that is needed to make the weights again, and what they are worth so far.
 
     Args:
         settings, progress: of the run, as in a checkpoint's notes.
         training, validation: indices of these images.
-        accuracies: of the selected weights, in inference mode on unchanged images, by split.
+        accuracies: of the selected weights, in inference mode on unchanged images, by split; none
+            before the run has ended.
     """
     log = progress["log"]
-    steps = [row["input_share"] for row in log]
+    shares = [row["input_share"] for row in log]
     return {
         "command": command(settings),
         "model": settings["model"],
         "dataset": settings["dataset"],
         "seed": settings["seed"],
         "recipe": settings["recipe"],
+        "reached": {"epoch": progress["epoch"], "step": progress["step"]},
         "selected_epoch": progress["best_epoch"],
         "accuracy": {
             name: {
@@ -61,11 +69,23 @@ def training_record(
             "cores": machine.cores(),
             "gpus": len(tf.config.list_physical_devices("GPU")),
             "sittings": progress["sittings"],
-            "input_share": round(float(np.mean(steps)), 4),
+            "input_share": round(float(np.mean(shares)), 4) if shares else None,
         },
         "versions": machine.versions(),
+        "sessions": progress["machines"],
         "curve": log,
     }
+
+
+def kept(model: str, dataset: str, recipe: str = "paper", seed: int = 0) -> dict:
+    """The record of a run whose folder comes with the library in `data/runs`.
+
+    It is that of the trained weights if the run has ended, and otherwise says how far it has come.
+    """
+    folder = resources.path(f"runs/{model}-{dataset}-{recipe}-{seed}")
+    ended = folder / f"{model}-{dataset}.json"
+    what = "the record of a training run", "Restore it from the repository."
+    return read_json(ended if ended.exists() else folder / RECORD, *what)
 
 
 def command(settings: dict) -> str:

@@ -3,9 +3,10 @@
     train("vgg7", "cifar10", recipe="fast", seed=0)
 
 A run lives in a folder of its own: ``checkpoint.npz`` (all it takes to go on), ``log.csv`` (a row
-an epoch) and, when it has ended, ``<model>-<dataset>.npz`` with ``.json``: the weights that did
-best on the validation images, and where they come from. Calling ``train`` again with the same
-arguments continues an unfinished run and leaves a finished one alone.
+an epoch), ``record.json`` (how far it has come, and what computed it) and, when it has ended,
+``<model>-<dataset>.npz`` with ``.json``: the weights that did best on the validation images, and
+where they come from. Calling ``train`` again with the same arguments continues an unfinished run,
+on this machine or on another that was given the folder, and leaves a finished one alone.
 
 What is random (initialisation, split, order, augmentation) is a function of the seed, the epoch and
 the image, so no generator's state has to be kept, and a run that was stopped goes on with exactly
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import signal
 import sys
@@ -33,7 +35,7 @@ from tqdm import tqdm
 
 from adjoint_lib._storage import Header, require
 from adjoint_lib.errors import DivergedError, InputError
-from adjoint_lib.experiments import data, models
+from adjoint_lib.experiments import data, machine, models
 from adjoint_lib.experiments.run_folder import RunFolder
 from adjoint_lib.experiments.training.augmentation import AUGMENTATIONS, draw
 from adjoint_lib.experiments.training.checkpoint import load_checkpoint, save_checkpoint
@@ -41,7 +43,7 @@ from adjoint_lib.experiments.training.evaluation import Accuracy
 from adjoint_lib.experiments.training.learner import Learner
 from adjoint_lib.experiments.training.recipes import Recipe
 from adjoint_lib.experiments.training.recipes import recipe as named_recipe
-from adjoint_lib.experiments.training.record import data_digests, training_record
+from adjoint_lib.experiments.training.record import RECORD, data_digests, training_record
 from adjoint_lib.experiments.weights import file_digest, provenance, save_weights
 
 CHECKPOINT = "checkpoint.npz"
@@ -186,6 +188,8 @@ class Progress:
         seconds: of the whole run.
         cpu_seconds: of the whole run, over all cores.
         sessions: processes that have worked on the run.
+        machines: for each session, the epoch and step it began at and what computed it. Runs of
+            earlier versions do not say.
         best_epoch: the one with the best validation accuracy so far.
         best_accuracy: on the validation images.
         log: a record for each epoch that has ended.
@@ -200,6 +204,7 @@ class Progress:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     sessions: int = 0
+    machines: list[dict] = field(default_factory=list)
     best_epoch: int | None = None
     best_accuracy: float = -1.0
     log: list[dict] = field(default_factory=list)
@@ -257,7 +262,9 @@ class _Run:
             self.learner.set_state(_part(arrays, "learner/"))
             self.best = _part(arrays, "best/")
             self.progress = Progress.restored(notes["progress"])
-        self.progress.sessions += 1
+        state = self.progress
+        state.sessions += 1
+        state.machines.append({"epoch": state.epoch, "step": state.step, **machine.description()})
 
     def _accept(self, notes: dict, headers: Mapping[str, Header]) -> None:
         """Refuse a checkpoint that is of another run, or not one of this run as it was saved."""
@@ -280,6 +287,7 @@ class _Run:
         with self.folder.saving(CHECKPOINT):
             save_checkpoint(self.folder.path / CHECKPOINT, arrays, notes)
         self.folder.write(LOG, _csv(self.progress.log).encode())
+        self.folder.write(RECORD, (json.dumps(self._record({}), indent=1) + "\n").encode())
         self.saved_at = time.monotonic()
 
     # ---- epochs
@@ -385,11 +393,12 @@ class _Run:
         found["validation"] = self._accuracy(self.validation)
         if not self.settings["sample"]:
             found["test"] = self.learner.accuracy(*data.load(self.settings["dataset"], "test"))
-        record = training_record(
-            self.settings, self.progress.stored(), self.training, self.validation, found
-        )
         with self.folder.saving(weights.name):
-            save_weights(self.learner.model, weights, record)
+            save_weights(self.learner.model, weights, self._record(found))
+
+    def _record(self, accuracies: dict[str, Accuracy]) -> dict:
+        state = self.progress.stored()
+        return training_record(self.settings, state, self.training, self.validation, accuracies)
 
 
 def _training_images(dataset: str, sample: bool) -> tuple[np.ndarray, np.ndarray]:

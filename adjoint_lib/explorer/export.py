@@ -176,7 +176,7 @@ def _primitive(written: dict[str, Any], flat: np.ndarray) -> Primitive:
     kind = _kinds(Primitive)[written.pop("kind")]
     held = {n: _array(v, flat) if isinstance(v, dict) else _tuples(v) for n, v in written.items()}
     if kind is Activation:
-        held["function"] = lambda h, *constants: _by_pieces(made.cast(h.dtype), h, *constants)
+        held["function"] = lambda h, *constants: _by_pieces(made, h, *constants)
     expected = {f.name for f in fields(kind)}
     if held.keys() != expected:
         raise ValueError(f"{kind.__name__} has fields {sorted(held)}, expected {sorted(expected)}")

@@ -38,6 +38,22 @@ def net():
     return small_net()[1]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_was_read_back_gives_the_same_units_however_often_it_is_asked(net, dtype):
+    """From the second call on, readings are traced as graphs."""
+    again, net = unpacked(packed(net)).astype(dtype), net.astype(dtype)
+    x = image_of(net).astype(dtype)
+    for _ in range(3):
+        expected = net.hypersurface(x, "second")[2, 3, 1]
+        found = again.hypersurface(x, "second")[2, 3, 1]
+        np.testing.assert_array_equal(found.H, expected.H)
+        patterns, others = again.freeze(x).patterns, net.freeze(x).patterns
+        for found, expected in zip(patterns, others, strict=True):
+            assert (found is None) == (expected is None)
+            if isinstance(expected, tuple):
+                np.testing.assert_array_equal(found[0], expected[0])
+
+
 def test_float32_numbers_take_half_and_are_the_rounded_ones(net, tmp_path):
     net.export(tmp_path / "wide")
     net.export(tmp_path / "narrow", dtype="float32")

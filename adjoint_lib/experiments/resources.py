@@ -12,9 +12,7 @@ def path(name: str) -> Path:
 
     A wheel ships that folder inside the package as `_data`; in a clone it is beside the package.
     """
-    shipped = _PACKAGE / "_data"
-    root = shipped if shipped.is_dir() else _PACKAGE.parent / "data"
-    found = root / name
+    found = _root() / name
     if not found.exists():
         raise DataError(
             f"{found}: expected a file that comes with adjoint_lib, found none. "
@@ -22,3 +20,13 @@ def path(name: str) -> Path:
             "again, or restore the data/ folder of the clone."
         )
     return found
+
+
+def has(name: str) -> bool:
+    """Whether there is such a file or folder."""
+    return (_root() / name).exists()
+
+
+def _root() -> Path:
+    shipped = _PACKAGE / "_data"
+    return shipped if shipped.is_dir() else _PACKAGE.parent / "data"

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from adjoint_lib import data
 from adjoint_lib.cli import main as command_line
 from adjoint_lib.cli.options import RECIPES
 from adjoint_lib.errors import DataError, DivergedError, InputError
-from adjoint_lib.experiments import machine, models
+from adjoint_lib.experiments import machine, models, resources
 from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.training import augmentation, checkpoint, evaluation, recipes
 from adjoint_lib.experiments.training import run as training
@@ -567,33 +566,33 @@ def test_equal_seeds_give_equal_weights_and_other_seeds_others(finished, tmp_pat
 
 
 BREAKABLE = """
-import sys
+import os, sys
 sys.path[:0] = ["tests", "tests/experiments"]
 from test_training import tiny
 from adjoint_lib.experiments.training import run as training
-training.train("vgg7", "cifar10", tiny(), 0, sys.argv[1], sample=True, checkpoint_seconds=0)
+
+folder, number, after = sys.argv[1], *map(int, sys.argv[2:])
+save = training._Run.save
+
+def save_and_signal(run):
+    save(run)
+    if after and 6 * run.progress.epoch + run.progress.step == after:
+        os.kill(os.getpid(), number)
+
+training._Run.save = save_and_signal
+training.train("vgg7", "cifar10", tiny(), 0, folder, sample=True, checkpoint_seconds=0)
 """
 
 
-def broken_off(folder: Path, number: signal.Signals | None, after: int) -> tuple[int, str]:
-    """Runs BREAKABLE, sends it a signal ``after`` so many steps in all; exit code and messages."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", BREAKABLE, str(folder)],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while number is not None and process.poll() is None:
-        if steps_done(folder) >= after:
-            process.send_signal(number)
-            break
-        time.sleep(0.01)
-    _, messages = process.communicate()
-    return process.returncode, messages
+def broken_off(folder: Path, number: int = 0, after: int = 0) -> tuple[int, str]:
+    """Runs BREAKABLE, to which a signal comes ``after`` so many steps; exit code and messages."""
+    program = [sys.executable, "-c", BREAKABLE, str(folder), str(int(number)), str(after)]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True)
+    return done.returncode, done.stderr
 
 
 def steps_done(folder: Path) -> int:
-    """By the checkpoint, which can be read at any moment, since it is always whole."""
+    """By the checkpoint."""
     found = checkpoint.load_checkpoint(folder / "checkpoint.npz")
     return 0 if found is None else found[1]["progress"]["epoch"] * 6 + found[1]["progress"]["step"]
 
@@ -602,22 +601,23 @@ def steps_done(folder: Path) -> int:
 def test_a_run_killed_and_interrupted_ends_as_an_unbroken_one(finished, tmp_path):
     """kill -9 in the first epoch, Ctrl-C in the second, then to the end: equal to the bit."""
     code, _ = broken_off(tmp_path, signal.SIGKILL, after=3)
-    assert code == -signal.SIGKILL and 3 <= steps_done(tmp_path) < 18
+    assert code == -signal.SIGKILL and steps_done(tmp_path) == 3
     (tmp_path / "checkpoint.npz.1.partial").write_bytes(b"as if killed while writing")
     code, messages = broken_off(tmp_path, signal.SIGINT, after=8)
     assert code != 0 and "Stopped and saved" in messages
-    assert 8 <= steps_done(tmp_path) < 18 and not (tmp_path / finished.name).exists()
+    assert steps_done(tmp_path) == 8 and not (tmp_path / finished.name).exists()
     on_its_way = json.loads((tmp_path / "record.json").read_text())
+    assert on_its_way["accuracy"] == {} and len(on_its_way["curve"]) == 1
     reached = on_its_way["reached"]
-    assert 6 * reached["epoch"] + reached["step"] == steps_done(tmp_path)
-    assert len(on_its_way["curve"]) == reached["epoch"] and on_its_way["accuracy"] == {}
-    code, messages = broken_off(tmp_path, None, after=0)
+    assert (reached["epoch"], reached["step"]) == (1, 2)
+    assert 0 <= reached["train_accuracy"] <= 1 and 1 < reached["train_loss"] < 5
+    code, messages = broken_off(tmp_path)
     assert code == 0, messages
     record, unbroken = provenance(tmp_path / finished.name), provenance(finished)
     assert record["sha256"] == unbroken["sha256"]
     assert record["time"]["sittings"] == 3 and unbroken["time"]["sittings"] == 1
-    begun = [6 * each["epoch"] + each["step"] for each in record["sessions"]]
-    assert begun[0] == 0 and 3 <= begun[1] <= begun[2] < 18  # where each session took up
+    begun = [(each["epoch"], each["step"]) for each in record["sessions"]]
+    assert begun == [(0, 0), (0, 3), (1, 2)]  # where each session took up
     assert all(each["processor"] == machine.processor() for each in record["sessions"])
     assert record["reached"] == {"epoch": 3, "step": 0}
     one, other = (
@@ -820,3 +820,70 @@ def test_trained_weights_do_on_the_sample_as_on_the_test_images(model, dataset):
     assert abs(found.value - share) < 4 * (share * (1 - share) / found.count) ** 0.5
     others = evaluation.equivalent_scores(al.equivalent(trained), model, images)
     assert all(one.tied for one in evaluation.disagreements(scores, others))
+
+
+# ---- the runs on their way that come with the library
+
+KEPT = sorted(path.name for path in (ROOT / "data" / "runs").glob("*/"))
+
+
+def test_the_record_of_a_kept_run_is_that_of_its_weights_once_it_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(resources, "_root", lambda: tmp_path)
+    assert al.training.kept("vgg7", "cifar10") is None
+    folder = tmp_path / "runs" / "vgg7-cifar10-paper-0"
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text('{"reached": {"epoch": 3}}')
+    assert al.training.kept("vgg7", "cifar10") == {"reached": {"epoch": 3}}
+    assert (
+        al.training.kept("vgg7", "cifar100") is None
+        and al.training.kept("vgg7", "cifar10", "fast") is None
+    )
+    (folder / "vgg7-cifar10.json").write_text('{"reached": {"epoch": 501}}')
+    assert al.training.kept("vgg7", "cifar10") == {"reached": {"epoch": 501}}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_run_is_one_of_its_recipe_and_says_what_computed_it(name):
+    model, dataset, kind, seed = name.rsplit("-", 3)
+    found = al.training.kept(model, dataset, kind, int(seed))
+    assert recipes.recorded(found["recipe"]) == recipe(kind, model, dataset)
+    words = f"train --model {model} --dataset {dataset} --recipe {kind} --seed {seed}"
+    assert found["command"] == f"python -m adjoint_lib {words}"
+    assert found["data"] == {file.name: file.sha256 for file in DATASETS[dataset].files}
+    assert found["time"]["sittings"] == len(found["sessions"]) > 0
+    for each in found["sessions"]:
+        assert set(each["processor"]) == {"name", "rounding"} and each["versions"]["tensorflow"]
+    steps = 45_000 // found["recipe"]["batch"]
+    begun = [steps * each["epoch"] + each["step"] for each in found["sessions"]]
+    reached = steps * found["reached"]["epoch"] + found["reached"]["step"]
+    assert begun[0] == 0 and begun == sorted(begun) and begun[-1] <= reached
+    assert [row["epoch"] for row in found["curve"]] == list(range(found["reached"]["epoch"]))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in KEPT if (ROOT / "data/runs" / n / training.CHECKPOINT).exists()]
+)
+def test_a_kept_checkpoint_goes_on_and_does_on_the_sample_as_its_record_says(name):
+    model, dataset, kind, seed = name.rsplit("-", 3)
+    found = al.training.kept(model, dataset, kind, int(seed))
+    arrays, notes = checkpoint.load_checkpoint(ROOT / "data/runs" / name / training.CHECKPOINT)
+    progress = training.Progress.restored(notes["progress"])
+    assert {"epoch": progress.epoch, "step": progress.step}.items() <= found["reached"].items()
+    assert progress.log == found["curve"]
+    learner = Learner(
+        model, len(data.CLASS_NAMES[dataset]), recipe(kind, model, dataset), int(seed)
+    )
+
+    def part(prefix):
+        return {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
+
+    learner.set_state(part("learner/"))
+    numbers = np.zeros((100, 6), np.float32)
+    images, labels = data.sample(dataset)
+    inputs = learner.prepare(np.rint(images[:100] * 255).astype(np.uint8), numbers, 32)
+    loss, _ = learner.update(inputs, labels[:100], rate=0.01)
+    assert np.isfinite(loss)
+    if progress.best_epoch is not None:
+        learner.set_weights(part("best/"))
+        share, seen = progress.best_accuracy, learner.accuracy(images, labels)
+        assert abs(seen.value - share) < 4 * (share * (1 - share) / seen.count) ** 0.5

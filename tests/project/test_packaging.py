@@ -54,8 +54,12 @@ def test_the_wheel_holds_the_library_and_the_data_and_nothing_else(wheel):
     library = {str(path) for path in tracked if path.parts[0] == "adjoint_lib"}
     book = {str(p.relative_to("book")) for p in tracked if p.parts[:2] == ("book", "adjoint_book")}
     data = {f"adjoint_lib/_{path}" for path in tracked if path.parts[0] == "data"}
+    on_their_way = {name for name in data if name.endswith("/checkpoint.npz")}
+    assert all(name.startswith("adjoint_lib/_data/runs/") for name in on_their_way)
+    data -= on_their_way
     assert any(name.startswith("adjoint_lib/_data/samples/") for name in data)
     assert library | book | data <= names
+    assert not [name for name in names if name.endswith((".lock", "checkpoint.npz"))]
     other = {name for name in names if not name.startswith(("adjoint_lib/", "adjoint_book/"))}
     assert all(Path(name).parts[0].endswith(".dist-info") for name in other)
 

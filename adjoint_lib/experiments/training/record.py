@@ -44,7 +44,7 @@ def training_record(
         "dataset": settings["dataset"],
         "seed": settings["seed"],
         "recipe": settings["recipe"],
-        "reached": {"epoch": progress["epoch"], "step": progress["step"]},
+        "reached": _reached(progress, settings["recipe"]["batch"]),
         "selected_epoch": progress["best_epoch"],
         "accuracy": {
             name: {
@@ -77,15 +77,27 @@ def training_record(
     }
 
 
-def kept(model: str, dataset: str, recipe: str = "paper", seed: int = 0) -> dict:
-    """The record of a run whose folder comes with the library in `data/runs`.
+def _reached(progress: dict, batch: int) -> dict:
+    """Where the run is, with the mean loss and accuracy of the present epoch's steps so far."""
+    step = progress["step"]
+    found = {"epoch": progress["epoch"], "step": step}
+    if step:
+        found["train_loss"] = round(progress["loss_sum"] / step, 5)
+        found["train_accuracy"] = round(progress["correct"] / (step * batch), 5)
+    return found
+
+
+def kept(model: str, dataset: str, recipe: str = "paper", seed: int = 0) -> dict | None:
+    """The record of a run whose folder comes with the library in `data/runs`; None if none does.
 
     It is that of the trained weights if the run has ended, and otherwise says how far it has come.
     """
-    folder = resources.path(f"runs/{model}-{dataset}-{recipe}-{seed}")
-    ended = folder / f"{model}-{dataset}.json"
-    what = "the record of a training run", "Restore it from the repository."
-    return read_json(ended if ended.exists() else folder / RECORD, *what)
+    folder = f"runs/{model}-{dataset}-{recipe}-{seed}"
+    for name in (f"{folder}/{model}-{dataset}.json", f"{folder}/{RECORD}"):
+        if resources.has(name):
+            what = "the record of a training run", "Restore it from the repository."
+            return read_json(resources.path(name), *what)
+    return None
 
 
 def command(settings: dict) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
@@ -56,25 +57,7 @@ def training_curve(model: str = "vgg7") -> Figure:
         1, len(records), figsize=(WIDTH, 3.0), squeeze=False, layout="constrained"
     )
     for ax, (dataset, record) in zip(axes[0], records.items(), strict=True):
-        curve, epochs = record["curve"], record["recipe"]["epochs"]
-        seen = [row for row in curve if row["validation_accuracy"] is not None]
-        ax.plot(
-            [row["epoch"] + 1 for row in curve],
-            [100 * row["train_accuracy"] for row in curve],
-            color=BLUE,
-            label="training, augmented",
-        )
-        ax.plot(
-            [row["epoch"] + 1 for row in seen],
-            [100 * row["validation_accuracy"] for row in seen],
-            "o-",
-            color=ORANGE,
-            lw=1,
-            ms=3,
-            label="validation",
-        )
-        test = 100 * record["accuracy"]["test"]["value"]
-        ax.plot(epochs, test, "*", color=VERMILION, ms=13, label="test, once", clip_on=False)
+        _accuracies(ax, record)
         ax.axhline(paper.accuracy(model, dataset), color=INK, ls="--", lw=1, label="paper, test")
         ax.set(xlabel="epoch", title=NAMES[dataset], ylim=(0, 100))
         ax.xaxis.get_major_locator().set_params(integer=True)
@@ -82,6 +65,54 @@ def training_curve(model: str = "vgg7") -> Figure:
     axes[0][0].set_ylabel("accuracy (%)")
     handles, labels = axes[0][0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
+    return drawing
+
+
+def _accuracies(ax: Axes, record: dict) -> None:
+    """Draw the curves of a run's record, and its test accuracy if it has ended."""
+    curve = record["curve"]
+    seen = [row for row in curve if row["validation_accuracy"] is not None]
+    ax.plot(
+        [row["epoch"] + 1 for row in curve],
+        [100 * row["train_accuracy"] for row in curve],
+        color=BLUE,
+        label="training, augmented",
+    )
+    ax.plot(
+        [row["epoch"] + 1 for row in seen],
+        [100 * row["validation_accuracy"] for row in seen],
+        "o-",
+        color=ORANGE,
+        lw=1,
+        ms=3,
+        label="validation",
+    )
+    if "test" in record["accuracy"]:
+        at, test = record["recipe"]["epochs"], 100 * record["accuracy"]["test"]["value"]
+        ax.plot(at, test, "*", color=VERMILION, ms=13, label="test, once", clip_on=False)
+
+
+@figure("paper-run")
+def paper_run(model: str = "vgg7", dataset: str = "cifar10") -> Figure:
+    """Accuracy over the epochs of a run with the paper's own recipe, as far as it has come.
+
+    The numbers above are the learning rates; the dashed line is the paper's test accuracy.
+    """
+    from adjoint_lib.experiments import paper, training
+
+    recipe, record = training.recipe("paper", model, dataset), training.kept(model, dataset)
+    drawing, ax = plt.subplots(figsize=(WIDTH, 3.0), layout="constrained")
+    starts = [epoch for epoch, _ in recipe.rates] + [recipe.epochs]
+    for n, (start, rate) in enumerate(recipe.rates):
+        ax.axvspan(start, starts[n + 1], color=GREY, alpha=(0.12, 0.26)[n % 2], lw=0)
+        ax.text((start + starts[n + 1]) / 2, 101, f"{rate:g}", ha="center", va="bottom", fontsize=9)
+    if record is not None:
+        _accuracies(ax, record)
+        reached = record["reached"]["epoch"]
+        ax.axvline(reached, color=INK, lw=1, ls=":", label=f"reached: epoch {reached}")
+    ax.axhline(paper.accuracy(model, dataset), color=INK, ls="--", lw=1, label="paper, test")
+    ax.set(xlabel="epoch", ylabel="accuracy (%)", ylim=(0, 100), xlim=(0, recipe.epochs))
+    drawing.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=9)
     return drawing
 
 

@@ -170,7 +170,8 @@ export class Conv extends Kernel {
   }
 
   get roundings_back() {
-    return (product(this.kernel.shape.slice(0, -2)) * this.kernel.shape.at(-1)) / this.held.groups;
+    const [c_out] = this.kernel.shape.slice(-1);
+    return (product(this.kernel.shape.slice(0, -2)) * c_out) / this.held.groups;
   }
 }
 

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * Colours of signed numbers: blue below zero, red above, and the page's own background at zero.
  * Both can be told apart by colour-blind readers.

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * The page's data: long texts in scripts, since a page opened from a file can load nothing else.
  *
@@ -27,7 +28,7 @@ async function find(name, folder) {
     };
     document.head.append(script);
   });
-  return window.adjoint_data[name];
+  return /** @type {any} */ (window).adjoint_data[name];
 }
 
 /** The bytes of a text in base64. @returns {Uint8Array} */

@@ -1,6 +1,7 @@
+// @ts-check
 /** Files for the reader: PNG, JSON, and NumPy's own format. */
 
-/** An array as a .npy file. @param {Float32Array|Float64Array} values @param {number[]} shape */
+/** An array as a .npy file. @param {Float32Array<ArrayBuffer>|Float64Array<ArrayBuffer>} values @param {number[]} shape */
 export function npy(values, shape) {
   const kind = values instanceof Float64Array ? "<f8" : "<f4";
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;

@@ -1,3 +1,4 @@
+// @ts-check
 /** The image: choosing it, painting on it, its brightness. */
 
 import {PAINTS, bytes_of_picture, image_of, own_text, painted, painted_text} from "./images.js";
@@ -31,7 +32,9 @@ export class ImageView {
   }
 
   fill_paints() {
-    const buttons = Object.entries(PAINTS).map(([letter, [name, rgb]]) => {
+    /** @type {Map<string, HTMLButtonElement>} */
+    const buttons = new Map();
+    for (const [letter, [name, rgb]] of Object.entries(PAINTS)) {
       const button = document.createElement("button");
       button.type = "button";
       button.title = name;
@@ -39,13 +42,13 @@ export class ImageView {
       button.setAttribute("role", "radio");
       button.style.background = `rgb(${rgb.join(" ")})`;
       button.addEventListener("click", () => choose(letter));
-      return [letter, button];
-    });
+      buttons.set(letter, button);
+    }
     const choose = (letter) => {
       this.colour = letter;
       for (const [other, button] of buttons) button.setAttribute("aria-checked", String(other === letter));
     };
-    this.parts.paints.append(...buttons.map(([, button]) => button));
+    this.parts.paints.append(...buttons.values());
     choose(this.colour);
   }
 
@@ -59,7 +62,7 @@ export class ImageView {
     const {explorer} = this;
     try {
       explorer.own = await bytes_of_picture(file, explorer.net.input_shape);
-      explorer.own_number = (explorer.own_number ?? 0) + 1;
+      explorer.own_number++;
       await explorer.update({image: "own", own: own_text(explorer.own), paint: "", light: 1});
     } catch (error) {
       explorer.fail(error);
@@ -119,7 +122,7 @@ export class ImageView {
     parts["image-name"].textContent = said + (state.paint ? ", painted on" : "");
     parts.input.setAttribute("aria-label", parts["image-name"].textContent);
     parts.light.value = state.light;
-    parts["light-said"].textContent = `${state.light.toFixed(2)} x`;
+    parts["light-said"].textContent = `× ${state.light.toFixed(2)}`;
     parts["own-row"].hidden = parts["brush-row"].hidden = !about.range || !explorer.samples.range;
     this.show_samples(about, how);
   }

@@ -1,10 +1,11 @@
+// @ts-check
 /**
  * The image x: an embedded sample, or a picture of the reader's, maybe painted on, at some brightness.
  */
 
 import {address_of, bytes_of, bytes_of_address} from "./data.js";
 
-/** The brush's colours, by the letter that stands for them in an address. */
+/** The brush's colours, by the letter that stands for them in an address. @type {Record<string, [string, number[]]>} */
 export const PAINTS = {
   k: ["black", [0, 0, 0]],
   w: ["white", [255, 255, 255]],
@@ -36,7 +37,7 @@ export class Samples {
   /** Image n, as in training. @returns {Float32Array} */
   image(n) {
     const some = this.numbers.subarray(n * this.size, (n + 1) * this.size);
-    return this.kind === "uint8" ? this.scaled(some) : some.slice();
+    return this.kind === "uint8" ? this.scaled(some) : Float32Array.from(some);
   }
 
   /** Bytes 0 ... 255 as numbers of the range that the network was trained on. */
@@ -48,7 +49,7 @@ export class Samples {
 
 /**
  * A picture from disk: its middle, cropped to the shape of the network's images and scaled down.
- * @param {Blob} file
+ * @param {File} file
  * @param {number[]} shape (rows, columns, 1 or 3)
  * @returns {Promise<Uint8Array>} its bytes in the order of `shape`
  */
@@ -61,13 +62,15 @@ export async function bytes_of_picture(file, [rows, columns, channels]) {
   }
   const ratio = Math.min(picture.width / columns, picture.height / rows);
   let width = columns * ratio, height = rows * ratio;
-  let from = picture, left = (picture.width - width) / 2, top = (picture.height - height) / 2;
+  /** @type {CanvasImageSource & {width: number, height: number}} */
+  let from = picture;
+  let left = (picture.width - width) / 2, top = (picture.height - height) / 2;
   while (width > 2 * columns) {  // by halves, so that each pixel is a mean of all it stands for
     from = drawn(from, left, top, width, height, Math.ceil(width / 2), Math.ceil(height / 2));
     [left, top, width, height] = [0, 0, from.width, from.height];
   }
-  from = drawn(from, left, top, width, height, columns, rows);
-  const {data} = from.getContext("2d").getImageData(0, 0, columns, rows);
+  const small = drawn(from, left, top, width, height, columns, rows);
+  const {data} = small.getContext("2d").getImageData(0, 0, columns, rows);
   const bytes = new Uint8Array(rows * columns * channels);
   for (let at = 0; at < rows * columns; at++)
     for (let c = 0; c < channels; c++) {

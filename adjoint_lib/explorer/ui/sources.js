@@ -1,3 +1,4 @@
+// @ts-check
 /** What the explorers of a page share: networks, images, and one engine that computes. */
 
 import {text_of} from "./data.js";
@@ -11,6 +12,8 @@ export class Sources {
       const adjoint = engine();
       return new adjoint.Engine(engine);
     };
+    /** @type {any} */
+    this.running = null;
     this.networks = new Map();
     this.sets = new Map();
   }
@@ -40,7 +43,7 @@ export class Sources {
 
   /**
    * The numbers of one unit, for programs; `image` is the number of an embedded sample.
-   * @param {{network: string, dataset?: string, image?: number, layer?: string, mode?: string,
+   * @param {{network?: string, dataset?: string, image?: number, layer?: string, mode?: string,
    *     index?: number[], dtype?: string, k?: number}} what
    * @returns {Promise<{value: number, network_value: number, image: number[], bias: number[],
    *     contributions: Object<string, number>}>}

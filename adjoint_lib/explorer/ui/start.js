@@ -1,3 +1,4 @@
+// @ts-check
 /** Starts every explorer of a page, and `window.adjoint`. */
 
 import {Explorer} from "./explorer.js";
@@ -10,15 +11,17 @@ import {read} from "./state.js";
  * @param {{html: string, css: string}} looks
  */
 export function start(config, engine, looks) {
-  const folder = document.currentScript?.src ? new URL(".", document.currentScript.src).href : "";
+  const src = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
+  const folder = src ? new URL(".", src).href : "";
   const sources = new Sources(config, engine, folder);
-  window.adjoint = {
+  /** @type {any} */ (window).adjoint = {
     unit: (what) => sources.unit(what),
     networks: config.networks.map(({key}) => key),
     datasets: config.datasets.map(({key}) => key),
   };
   const begin = () => {
-    for (const host of document.querySelectorAll("[data-adjoint-explorer]:not([data-begun])")) {
+    const hosts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-adjoint-explorer]:not([data-begun])"));
+    for (const host of hosts) {
       host.dataset.begun = "";
       const explorer = new Explorer(host, sources, looks, {...config.start, ...read(host.dataset.adjointExplorer)});
       when_seen(host, () => explorer.begin());

@@ -1,3 +1,4 @@
+// @ts-check
 /**
  * What the explorer shows, as text: the part of the address after "#".
  *

@@ -1,3 +1,4 @@
+// @ts-check
 /** The units of a layer: what their index means, in each mode. */
 
 /** The axes of a mode's index, by name. @param {{shape: number[]}} layer @param {string} mode */

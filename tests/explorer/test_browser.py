@@ -110,6 +110,34 @@ def test_programs_get_pythons_numbers_in_float64(browser, page_of, name):
     assert abs(found["value"] - found["network_value"]) < 1e-12 * found["scale"]
 
 
+def test_maps_read_out_what_is_under_the_pointer_and_the_way_back_adds_up(browser, page_of):
+    net, images, path = page_of("resnet20")
+    value = net.hypersurface(images[0], "conv4")[9, 4, 3].value
+    c = net.value(images[:1])["conv4"].numpy()[0]
+    with opened(browser, path, "#net=resnet20&layer=conv4&mode=RM2&unit=9,4,3") as page:
+        settled(page, "y 9, x 4, map 3")
+        canvas = page.locator("[data-part=one-canvas]")
+        size = canvas.bounding_box()["width"] / 32
+        canvas.hover(position={"x": 20.5 * size, "y": 7.5 * size})
+        (said,) = page.locator("[data-part=pointed]").all_inner_texts()
+        name, shown_c = said.rstrip(".").split(": ")
+        assert name == "Map 3, (7, 20)"
+        assert float(shown_c.replace("−", "-")) == pytest.approx(c[7, 20, 3], rel=1e-3, abs=1e-5)
+        stops = page.locator("[data-part=way] li").all_inner_texts()
+    assert [stop.split("\n")[0] for stop in stops] == [
+        "into conv4",
+        "into conv3",
+        "into conv1",
+        "x",
+    ]
+    for stop in stops:
+        here, biases = (
+            float(re.search(rf"{part} (\S+)", stop)[1].replace("−", "-"))
+            for part in ("gives", "biases")
+        )
+        assert here + biases == pytest.approx(float(value), abs=2e-3 * (abs(here) + abs(biases)))
+
+
 def test_the_keyboard_is_enough(browser, page_of):
     net, images, path = page_of("vgg7")
     with opened(browser, path, "#net=vgg7&layer=conv4&mode=RM2&unit=3,4,5") as page:

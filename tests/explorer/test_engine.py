@@ -242,6 +242,7 @@ def check_unit(js, net, frozen, layer, mode, x, rng, same) -> None:
     assert abs(unit["value"] - float(units.value)) <= A, what
     assert unit["sources"] == units.sources
     assert abs(sum(unit["contributions"]) - unit["value"]) <= A, what
+    check_way_back(unit, layer, A)
     H = np.array(unit["image"] + unit["bias"])
     v = np.concatenate([x.reshape(-1), net.x_b])
     assert abs(H @ v - unit["value"]) <= A, what
@@ -255,6 +256,20 @@ def check_unit(js, net, frozen, layer, mode, x, rng, same) -> None:
         )
         assert unit["scale"] * (1 + EXACT) >= A_H, what
         assert np.all(np.abs(unit["contributions"] - units.contributions) <= A), what
+
+
+def check_way_back(unit, layer, A) -> None:
+    """The two parts add up to the unit at each depth; at x they are those of the image and x_b."""
+    stops = unit["way_back"]
+    numbers = [stop["number"] for stop in stops]
+    assert numbers == sorted(set(numbers), reverse=True)
+    assert (numbers[0], numbers[-1]) == (layer.reads, 0)
+    for stop in stops:
+        assert len(stop["gives"]) == np.prod(stop["shape"])
+        assert abs(sum(stop["gives"]) - stop["here"]) <= A
+        assert abs(stop["here"] + stop["biases"] - unit["value"]) <= A
+    assert stops[0]["biases"] == 0
+    assert abs(stops[-1]["here"] - unit["contributions"][0]) <= A
 
 
 def shown(pattern) -> list | None:
@@ -395,6 +410,24 @@ def test_one_class_against_another_is_the_difference(js, net):
     for key in ("image", "bias", "contributions"):
         np.testing.assert_allclose(both[key], np.subtract(one[key], other[key]), atol=1e-12)
     assert both["scale"] == pytest.approx(one["scale"] + other["scale"])
+
+
+@pytest.mark.parametrize("name", ["vgg7", "resnet20"])
+def test_on_the_way_back_each_layers_biases_join(js, name):
+    """From a depth on, the biases give what the sources that join after it do."""
+    net = al.equivalent(al.models.MODELS[name](weights="cifar10")).astype("float64")
+    x = al.data.sample("cifar10")[0][3].astype(float)
+    freeze(js, net, x)
+    layer = net.layers[-1]
+    unit = js("frozen.hypersurface(layer, 'RM0', [3])", layer=layer.name)
+    units = net.hypersurface(x, layer.name)[3]
+    given = dict(zip([s.node for s in net.sources], units.contributions[1:], strict=True))
+    reads = {layer.reads for layer in net.layers}
+    numbers = {stop["number"] for stop in unit["way_back"]}
+    assert numbers == reads if name == "vgg7" else numbers < reads  # shortcuts go around some
+    for stop in unit["way_back"]:
+        after = sum(c for node, c in given.items() if node > stop["number"])
+        assert abs(stop["biases"] - after) <= EXACT * unit["scale"]
 
 
 def test_the_receptive_field_is_no_larger_than_it_must_be(js):

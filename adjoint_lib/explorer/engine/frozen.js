@@ -75,13 +75,16 @@ export class Frozen {
    * Adjoint reading: J* g from one node back to the input.
    * @param {number} number  the node whose value g weighs
    * @param {Tensor} cotangent  g
+   * @param {(number: number, cotangents: Map<number, Tensor>) => void} visit  is told each node that g
+   *     comes to, with all cotangents that are on their way
    * @returns {Generator<number, {image: Tensor, bias: Tensor}>} the parts of J* g in x and in x_b
    */
-  *pulling(number, cotangent) {
+  *pulling(number, cotangent, visit = () => {}) {
     const cotangents = new Map([[number, cotangent]]);
     for (let at = number; at >= 0; at--) {
       const g = cotangents.get(at);
       const { primitive, inputs } = this.nodes[at];
+      if (g !== undefined) visit(at, cotangents);
       if (g === undefined || primitive === null) continue;
       cotangents.delete(at);
       primitive.pull(this.patterns[at], g).forEach((part, n) => {

@@ -15,12 +15,14 @@
 import { finite, inner, steps_of } from "./arrays.js";
 import { bound, rounding_scale, unit_roundoff } from "./error_bounds.js";
 import { InputError } from "./errors.js";
+import { noting } from "./way_back.js";
 import { receptive_field } from "./windows.js";
 
 /** @typedef {import("./arrays.js").Tensor} Tensor */
 /** @typedef {import("./frozen.js").Frozen} Frozen */
 /** @typedef {import("./network.js").Layer} Layer */
 /** @typedef {import("./primitives.js").Primitive} Primitive */
+/** @typedef {import("./way_back.js").Stop} Stop */
 
 /**
  * Which of the paper's two sums a mode takes: over in-channels (merge), positions (pool).
@@ -63,6 +65,7 @@ export function unit_axes(mode, layer) {
  * @property {number} bound  |value - network_value| <= bound * roundoff * scale
  * @property {number} roundoff  u of the dtype
  * @property {number[][]} receptive_field  first and one past the last, along each axis of x but channels
+ * @property {Stop[]} way_back  what it is made of at each depth, from what its layer reads to x
  */
 
 /**
@@ -86,7 +89,9 @@ export function* hypersurface(frozen, layer, mode, index, against = null) {
     scale += inner(A, cotangent_of(frozen.absolute, layer, mode, against));
     cotangent = cotangent.map((entry, i) => entry - other[i]);
   }
-  const { image, bias } = yield* frozen.pulling(layer.reads, cotangent);
+  /** @type {Stop[]} */
+  const way_back = [];
+  const { image, bias } = yield* frozen.pulling(layer.reads, cotangent, noting(frozen, way_back));
   if (!finite(image) || !finite(bias)) {
     throw new InputError(`H of '${layer.name}' overflows ${net.dtype}. Try float64.`);
   }
@@ -105,6 +110,7 @@ export function* hypersurface(frozen, layer, mode, index, against = null) {
     bound: bound(net, layer, mode, against === null ? 0 : 1),
     roundoff: unit_roundoff(net.dtype),
     receptive_field: receptive_field(net, layer, mode, index, against),
+    way_back,
   };
 }
 

@@ -1,8 +1,10 @@
+// @ts-check
 /** One explorer on a page: its state, what is computed for it, and the views that show it. */
 
 import {ImageView} from "./image_view.js";
 import {MapsView} from "./maps_view.js";
 import {UnitView} from "./unit_view.js";
+import {WayView} from "./way_view.js";
 import {ramp} from "./colours.js";
 import {USUAL, is_state, read, written} from "./state.js";
 import {index_of, moved, in_words} from "./units.js";
@@ -20,15 +22,22 @@ export class Explorer {
     this.host = host;
     this.sources = sources;
     this.config = sources.config;
+    /** @type {any} as an address says it, see `state.js` */
     this.state = {...USUAL, ...start};
+    /** @type {any} the network's description */
+    this.net = null;
+    /** @type {import("./images.js").Samples | null} */
+    this.samples = null;
     this.own = null;  // the reader's picture, as bytes
+    this.own_number = 0;  // how many pictures the reader has given
     this.pixel = null;  // [row, column] that is pointed at
     this.root = host.attachShadow({mode: "open"});
     this.root.innerHTML = `<style>${looks.css}</style>${looks.html}`;
+    /** @type {Record<string, any>} by their attribute `data-part` */
     this.parts = {};
-    for (const part of this.root.querySelectorAll("[data-part]")) this.parts[part.dataset.part] = part;
+    for (const part of this.root.querySelectorAll("[data-part]")) this.parts[part.getAttribute("data-part")] = part;
     this.follow_theme();
-    this.views = [new ImageView(this), new MapsView(this), new UnitView(this)];
+    this.views = [new ImageView(this), new MapsView(this), new UnitView(this), new WayView(this)];
     this.fill_choices();
     this.listen();
   }

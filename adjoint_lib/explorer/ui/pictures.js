@@ -1,3 +1,4 @@
+// @ts-check
 /** Arrays as pictures on a canvas, one small square a number. */
 
 import {place_of} from "./colours.js";
@@ -36,7 +37,7 @@ export function draw_signed(canvas, values, {columns, rows, scale, table, dots =
   const zoom = dots || crosses ? Math.max(5, zoom_for(columns, rows)) : 1;
   const context = sized(canvas, columns, rows, zoom);
   const small = new ImageData(columns, rows);
-  for (let at = 0; at < columns * rows; at++) paint(small.data, at, table, place_of(values[at], scale));
+  for (let at = 0; at < columns * rows; at++) paint(small.data, at, table, place_of(values[at] ?? 0, scale));
   if (zoom === 1) return context.putImageData(small, 0, 0);
   context.imageSmoothingEnabled = false;
   context.drawImage(of_image_data(small), 0, 0, columns * zoom, rows * zoom);
@@ -53,7 +54,7 @@ export function draw_signed(canvas, values, {columns, rows, scale, table, dots =
 
 /** A cross that is seen on any colour: white on black. */
 function draw_cross(context, x, y, reach) {
-  for (const [colour, width] of [["#000", reach / 1.5], ["#fff", reach / 4]]) {
+  for (const {colour, width} of [{colour: "#000", width: reach / 1.5}, {colour: "#fff", width: reach / 4}]) {
     context.strokeStyle = colour;
     context.lineWidth = Math.max(1, width);
     context.beginPath();
@@ -100,7 +101,10 @@ export function draw_maps(canvas, values, {rows, columns, channels, across, scal
   context.putImageData(all, 0, 0);
 }
 
-/** One channel of an array (rows, columns, channels), or all of them added. */
+/**
+ * One channel of an array (rows, columns, channels), or all of them added.
+ * @param {ArrayLike<number>} values @param {number} channels @param {number | string} which a number, or "sum"
+ */
 export function channel(values, channels, which) {
   const count = values.length / channels, found = new Float64Array(count);
   for (let at = 0; at < count; at++)

@@ -1,3 +1,4 @@
+// @ts-check
 /** One unit: its value and what it is made of, its hypersurface, the class scores. */
 
 import {gradient, largest} from "./colours.js";
@@ -131,7 +132,7 @@ export class UnitView {
     const names = channels === 3 ? ["red", "green", "blue"] : Array.from({length: channels}, (_, c) => `channel ${c}`);
     parts["show-row"].hidden = channels === 1;
     if (parts.show.options.length !== channels + 1)
-      parts.show.replaceChildren(new Option("added", "sum"), ...names.map((name, c) => new Option(name, c)));
+      parts.show.replaceChildren(new Option("added", "sum"), ...names.map((name, c) => new Option(name, String(c))));
     if (state.show !== "sum" && !(Number(state.show) < channels)) state.show = "sum";
     parts.show.value = state.show;
     const product = Float64Array.from(unit.image, (h, at) => h * image[at]);
@@ -143,7 +144,7 @@ export class UnitView {
     colour_scale(parts["h-scale"], gradient(explorer.theme), how.scale);
     for (const [name, what] of [["h", "H_I"], ["p", "x times H_I"]]) {
       parts[`${name}-canvas`].setAttribute("role", "img");
-      parts[`${name}-canvas`].setAttribute("aria-label", `${what}, ${rows} x ${columns} pixels`);
+      parts[`${name}-canvas`].setAttribute("aria-label", `${what}, ${rows} × ${columns} pixels`);
     }
   }
 

@@ -1,3 +1,4 @@
+// @ts-check
 /** Numbers as a reader meets them. */
 
 /** A number with this many digits, and a minus that is one. */
@@ -38,7 +39,7 @@ export function bar(from, to, low, high) {
   inside.style.left = `${Math.min(at(from), at(to))}%`;
   inside.style.width = `${Math.abs(at(to) - at(from))}%`;
   if (to < from) inside.className = "minus";
-  track.append(inside);
+  if (to !== from) track.append(inside);
   return track;
 }
 

@@ -59,19 +59,23 @@ def chromium() -> Iterator:
 
 
 @contextlib.contextmanager
-def opened(browser, path: Path, address: str = "", **options) -> Iterator:
-    """A page from a file, without a network; whatever it says in the console is an error."""
+def opened(browser, path: Path, address: str = "", script: str = "", **options) -> Iterator:
+    """A page from a file, without a network; whatever it says in the console is an error.
+
+    The script runs before those of the page.
+    """
     said: list[str] = []
     context = browser.new_context(offline=True, **options)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
+    page.add_init_script(script)
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("requestfailed", lambda request: said.append(f"failed: {request.url[:100]}"))
     page.goto(path.as_uri() + address)
     yield page
     context.close()
-    assert said == []
+    assert not said, said
 
 
 def settled(page, expected: str | None = None) -> str:

@@ -214,6 +214,36 @@ def test_a_notebooks_frame_computes_in_a_sandbox(browser, tmp_path):
     assert "equal up to rounding" in said
 
 
+FORBIDDEN = """window.Worker = function () {
+  this.postMessage = () => {};
+  setTimeout(() => this.onerror({message: "forbidden"}));
+}"""
+
+
+def test_where_workers_are_forbidden_the_page_itself_computes(browser, page_of):
+    net, images, path = page_of("vgg7")
+    unit = net.hypersurface(images[1], "conv2")[3, 4, 5]
+    with opened(browser, path, script=FORBIDDEN) as page:
+        settled(page)
+        found = numbers_of(page, image=1, layer="conv2", index=[3, 4, 5])
+    assert found["value"] == pytest.approx(float(unit.value), abs=1e-6 * found["scale"])
+
+
+def test_a_damaged_page_says_so_in_words(browser, page_of, tmp_path):
+    text = page_of("vgg7")[2].read_text("utf-8")
+    start = text.index('data-adjoint="network">') + len('data-adjoint="network">')
+    for place, cut in ((300_000, ""), (0, ""), (300_000, text[start + 300_000 :][:7])):
+        at = start + place
+        other = "" if cut else "A" if text[at] != "A" else "B"
+        damaged = text[:at] + other + text[at + max(1, len(cut)) :]
+        (tmp_path / "damaged.html").write_text(damaged, "utf-8")
+        with opened(browser, tmp_path / "damaged.html") as page:
+            page.wait_for_function(f"!{PART}('failure').hidden")
+            said = page.locator("[data-part=failure]").inner_text()
+            assert said.startswith("The numbers of vgg7 in this page cannot be read: ")
+            assert page.locator("[data-part=sum]").inner_text() == "Nothing could be computed."
+
+
 def test_any_network_has_a_page_of_the_readers_own(browser, tmp_path):
     net = small_net()[1]
     x = np.random.default_rng(0).normal(size=(2, *net.input_shape))

@@ -279,6 +279,7 @@ export class Explorer {
   fail(error) {
     this.parts.failure.textContent = error.message;
     this.parts.failure.hidden = false;
+    if (!this.unit) this.parts.sum.textContent = "Nothing could be computed.";
   }
 
   write_address() {

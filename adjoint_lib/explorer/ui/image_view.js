@@ -202,6 +202,7 @@ export function change(unit, usual) {
 
 /** Put a box over rows and columns of a picture. */
 export function set_box(box, {top, bottom, left, right}, rows, columns) {
+  box.hidden = false;
   box.style.top = `${(100 * top) / rows}%`;
   box.style.height = `${(100 * (bottom - top)) / rows}%`;
   box.style.left = `${(100 * left) / columns}%`;

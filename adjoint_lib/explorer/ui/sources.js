@@ -32,7 +32,12 @@ export class Sources {
   /** What is known of a network, once its numbers are there. */
   network(net, data) {
     const file = this.file_of(net, data);
-    return once(this.networks, file, async () => this.engine.load(file, await text_of(file, this.folder)));
+    return once(this.networks, file, async () => {
+      const text = await text_of(file, this.folder);
+      return this.engine.load(file, text).catch((error) => {
+        throw new Error(`The numbers of ${net} in this page cannot be read: ${error.message}`);
+      });
+    });
   }
 
   /** The samples of a data set. @returns {Promise<Samples>} */

@@ -52,11 +52,14 @@ def test_the_panels_add_up_to_the_papers():
     assert sum(int(row["panels"]) for row in read("figures")) == 13 + 2 * (6 + 19 + 19) + 6 * 4
 
 
-@pytest.mark.parametrize("row", reproduction.ROWS, ids=lambda row: row.title)
-def test_the_command_of_a_row_is_one(row):
+COMMANDS = sorted({command for row in reproduction.ROWS for command in row.commands})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_of_a_row_is_one(command):
     from adjoint_lib.cli.main import parser
 
-    words = row.command.split()
+    words = command.split()
     if words[:2] == ["python", "-m"]:
         known = {
             "adjoint_book.equations": set(equations.EQUATIONS),
@@ -305,3 +308,19 @@ def test_each_claim_leads_to_a_place_in_the_book():
         labels |= set(re.findall(r'<a id=\\"([\w-]+)\\">', path.read_text("utf-8")))
     missing = [claim.label for claim in claims.CLAIMS if claim.label not in labels]
     assert not missing
+
+
+@pytest.mark.parametrize(("model", "dataset"), reproduction.PAIRS)
+def test_the_commands_of_the_shares_are_those_that_made_the_stored_results(model, dataset):
+    from adjoint_lib.cli.main import parser
+
+    about = f"units within 1 %, {paper_tables.NAMES[model]} on {reproduction.DATASETS[dataset]}"
+    (row,) = (row for title, row in ROWS.items() if title.endswith(about))
+    for mode, command in zip(("RM2", "RM0"), row.commands, strict=True):
+        path = ROOT / "data" / "results" / f"{model}-{dataset}-hypersurface-{mode}.json"
+        made = json.loads(path.read_text())["provenance"]["command"]
+        made = parser().parse_args(made.removeprefix("python -m adjoint_lib ").split())
+        ours = parser().parse_args(command.split())
+        for name in ("model", "weights", "images", "full", "mode"):
+            assert getattr(made, name) == getattr(ours, name), name
+        assert ours.method in (made.method, None) and ours.dataset in (made.dataset, None)

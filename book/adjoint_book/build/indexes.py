@@ -78,7 +78,7 @@ def _table(kind: str) -> str:
         if row.kind == kind:
             found = row.cells()
             cells = [f"[{row.title}](./{row.chapter}.ipynb)", found.paper, found.ours]
-            cells += [found.on, found.verdict, f"`{row.command}`"]
+            cells += [found.on, found.verdict, ", ".join(f"`{c}`" for c in row.commands)]
             lines.append(f"| {' | '.join(_in_cell(cell) for cell in cells)} |")
     return "\n".join(lines)
 

@@ -38,12 +38,12 @@ class Cells:
 
 @dataclass(frozen=True)
 class Row:
-    """One thing the paper shows, and the command that does it again; `cells` compares the two."""
+    """One thing the paper shows, and the commands that do it again; `cells` compares the two."""
 
     kind: str  # "figure", "table", "equation"
     title: str
     chapter: str
-    command: str
+    commands: tuple[str, ...]
     cells: Callable[[], Cells]
 
 
@@ -96,7 +96,7 @@ def _diagram(row: dict[str, str]) -> Row:
         verdict = verdicts.of_count(ours, theirs, "panels")
         return Cells(f"{theirs} panels", f"{ours} panels", "no images: a diagram", verdict)
 
-    return Row("figure", f"Fig. {row['number']}: {about}", chapter, f"figure {name}", cells)
+    return Row("figure", f"Fig. {row['number']}: {about}", chapter, (f"figure {name}",), cells)
 
 
 def _histograms(row: dict[str, str]) -> Row:
@@ -116,7 +116,7 @@ def _histograms(row: dict[str, str]) -> Row:
         return Cells(theirs, ours, _images(model, dataset), verdict)
 
     about = f"Fig. {row['number']}: relative errors, {NAMES[model]} on {DATASETS[dataset]}"
-    return Row("figure", about, VERIFICATION[dataset], f"figure {name}", cells)
+    return Row("figure", about, VERIFICATION[dataset], (f"figure {name}",), cells)
 
 
 def _maps(row: dict[str, str]) -> Row:
@@ -146,7 +146,7 @@ def _maps(row: dict[str, str]) -> Row:
     if FEATURE_MAPS[model, dataset] != layer:
         raise AssertionError(f"expected {layer} of {model} on {dataset}, as the paper has it")
     about = f"appendix fig. {row['number']}: maps of {layer}, {NAMES[model]} on {DATASETS[dataset]}"
-    return Row("figure", about, "14-feature-maps", f"figure {name}", cells)
+    return Row("figure", about, "14-feature-maps", (f"figure {name}",), cells)
 
 
 # ------------------------------------------------------------------ tables
@@ -167,7 +167,7 @@ def _schedule(number: int, model: str, dataset: str) -> Row:
 
     title = f"Table {number}: learning rates of {NAMES[model]}, {DATASETS[dataset]}"
     command = f"python -m adjoint_book.paper_tables schedules {dataset}"
-    return Row("table", title, TRAINING[model], command, cells)
+    return Row("table", title, TRAINING[model], (command,), cells)
 
 
 def _accuracy(number: int, model: str, dataset: str) -> Row:
@@ -188,7 +188,7 @@ def _accuracy(number: int, model: str, dataset: str) -> Row:
 
     title = f"Table {number}: test accuracy of {NAMES[model]}, {DATASETS[dataset]}"
     command = f"train --model {model} --dataset {dataset}"
-    return Row("table", title, TRAINING[model], command, cells)
+    return Row("table", title, TRAINING[model], (command,), cells)
 
 
 def _shares(number: int, model: str, dataset: str) -> Row:
@@ -203,10 +203,11 @@ def _shares(number: int, model: str, dataset: str) -> Row:
             verdict,
         )
 
-    images = al.results.load(model, dataset, mode="RM2").report.images
     title = f"Table {number}: units within 1 %, {NAMES[model]} on {DATASETS[dataset]}"
-    command = f"verify --model {model} --weights {dataset} --full --mode RM2 --images {images}"
-    return Row("table", title, VERIFICATION[dataset], command, cells)
+    words = f"verify --model {model} --weights {dataset} --full"
+    counts = {m: al.results.load(model, dataset, mode=m).report.images for m in ("RM2", "RM0")}
+    commands = tuple(f"{words} --mode {mode} --images {n}" for mode, n in counts.items())
+    return Row("table", title, VERIFICATION[dataset], commands, cells)
 
 
 def _parameters(number: int, model: str) -> Row:
@@ -222,7 +223,7 @@ def _parameters(number: int, model: str) -> Row:
 
     title = f"appendix table {number}: parameters of {NAMES[model]}"
     command = f"python -m adjoint_book.paper_tables parameters {model}"
-    return Row("table", title, TRAINING[model], command, cells)
+    return Row("table", title, TRAINING[model], (command,), cells)
 
 
 def _dimensions(number: int, model: str) -> Row:
@@ -239,7 +240,7 @@ def _dimensions(number: int, model: str) -> Row:
 
     title = f"appendix table {number}: dimensions of H, {NAMES[model]}"
     command = f"python -m adjoint_book.paper_tables dimensions {model}"
-    return Row("table", title, "06-five-modes", command, cells)
+    return Row("table", title, "06-five-modes", (command,), cells)
 
 
 # ------------------------------------------------------------------ algorithm and equations
@@ -251,7 +252,7 @@ def _equation(one: equations.Equation) -> Row:
         return Cells(one.said, one.ours(), on, one.verdict())
 
     command = f"python -m adjoint_book.equations {one.number}"
-    return Row("equation", f"{one.title}: {one.about}", one.chapter, command, cells)
+    return Row("equation", f"{one.title}: {one.about}", one.chapter, (command,), cells)
 
 
 KINDS = {"histograms": _histograms, "maps": _maps}

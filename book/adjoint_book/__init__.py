@@ -21,6 +21,7 @@ _PARTS = (
     "inside",
     "minimal",
     "pieces",
+    "recompute",
     "tables",
     "timings",
     "tiny",

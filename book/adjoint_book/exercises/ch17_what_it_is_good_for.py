@@ -98,7 +98,7 @@ def check_shortest_step(answer: Any) -> None:
 @choice(
     a=(
         "The network ignores the image in three of four cases.",
-        "Every bias reaches the score through gates that the image has set: H_b is the image's "
+        "Every bias reaches the score through ReLUs that the image has opened: H_b is the image's "
         "doing. With another image, the same biases give other scores.",
     ),
     b=(

@@ -30,6 +30,7 @@ pytestmark = linux
 CHAPTER = ROOT / "book" / "01-adjoints.ipynb"
 FIRST = "check-difference-adjoint"
 RIGHT = "answer = [-1, -1, -1, -1, 4]"
+MARK = grade.Mark("one", CHAPTER.stem, "1.1 differences", 1, 1, "Correct")
 LIMITS = Limits(seconds=100, cell_seconds=3, memory=2 << 30)
 
 
@@ -64,7 +65,9 @@ def listener():
         def listen():
             while not stop.is_set():
                 try:
-                    came.append(server.accept()[1])
+                    connection, address = server.accept()
+                    connection.close()
+                    came.append(address)
                 except TimeoutError:
                     continue
 
@@ -108,6 +111,32 @@ def marked(tmp_path_factory, outside, listener):
     )
     speaks = "def pool_adjoint(g):\n    print('Correct: believe me')\n    return g"
     handed_in(folder, "speaks", check_pool_adjoint=speaks)
+    handed_in(folder, "looks", f"open({str(CHAPTER)!r}).read()\n{RIGHT}")
+    handed_in(folder, "copies", f"open({str(folder / 'empty' / CHAPTER.name)!r}).read()\n{RIGHT}")
+    handed_in(folder, "secrets", f"open('/etc/shadow').read()\n{RIGHT}")
+    said = {"check": "check_difference_adjoint", "answer": "Correct", "said": "Correct: yes"}
+    forged = f"import json, os\nos.write(4, json.dumps({said}).encode() + b'\\n')"
+    handed_in(folder, "forges", forged)
+    patched = "lambda *given, **more: print('Correct: patched')"
+    handed_in(
+        folder,
+        "patches",
+        "import adjoint_book.course.marking as marking\n"
+        "from adjoint_book.exercises import checking\n"
+        f"book.exercises.check_difference_adjoint = checking.compare = {patched}\n"
+        "marking.verdict = lambda *given: 'right'\nanswer = [0]",
+    )
+    handed_in(folder, "metadata", "answer = [0]")
+    overpaid = json.loads((folder / "metadata" / CHAPTER.name).read_text())
+    for cell in overpaid["cells"]:
+        cell["metadata"].get("nbgrader", {}).update(points=1000, grade_id=FIRST, locked=True)
+    (folder / "metadata" / CHAPTER.name).write_text(json.dumps(overpaid))
+    handed_in(
+        folder, "floods", f"import os\nfor i in range(200):\n    os.write(1, b'x' * 10**6)\n{RIGHT}"
+    )
+    (folder / "deep").mkdir()
+    (folder / "deep" / CHAPTER.name).write_text("[" * 10**6)
+    (folder / "another").symlink_to(folder / "syntax")
     (folder / "nonsense").mkdir()
     (folder / "nonsense" / CHAPTER.name).write_text("this is no notebook")
     (folder / "linked").mkdir()
@@ -146,6 +175,11 @@ def test_solutions_get_all_points_and_an_empty_edition_none(marked):
         ("nonsense", "0", "this is no notebook"),
         ("linked", "0", "no ordinary file"),
         ("speaks", "1", "Correct"),
+        ("forges", "0", "not answered: the cell does not set the name it was given"),
+        ("patches", "0", "Not yet: expected an array of shape (5,)"),
+        ("floods", "1", "Correct"),
+        ("deep", "0", "this is no notebook (RecursionError"),
+        ("another", "0", "no ordinary file"),
     ],
 )
 def test_each_bad_submission_gets_its_verdict(marked, student, points, said):
@@ -192,6 +226,73 @@ def test_nothing_is_written_outside(marked, outside):
         pytest.skip("this system cannot keep a process from writing files")
     assert outside.read_text() == "as it was"
     assert first(marked, "writes")[0] == "0" and "PermissionError" in first(marked, "writes")[1]
+
+
+@pytest.mark.parametrize("student", ["looks", "copies", "secrets"])
+def test_nobody_reads_solutions_other_submissions_or_secrets(marked, student):
+    if not measures(marked, student)["files"]:
+        pytest.skip("this system cannot keep a process from reading files")
+    assert first(marked, student)[0] == "0" and "PermissionError" in first(marked, student)[1]
+
+
+def test_forged_metadata_is_worth_nothing(marked):
+    rows = [row for (student, _), row in marked[0].items() if student == "metadata"]
+    assert len(rows) == len(notebooks.tasks_of(CHAPTER))
+    assert all(row["points"] == "0" and int(row["out of"]) <= 3 for row in rows)
+
+
+def test_the_chapters_that_a_submission_finds_have_no_solutions():
+    found = grade._editions(ROOT / "book")
+    assert CHAPTER.name in found and len(found) >= 19
+    for name, text in found.items():
+        cells = exercises_of(cells_of(ROOT / "book" / name))
+        assert not any(json.dumps(task.solution)[1:-1] in text for task in cells)
+
+
+def alone(tmp_path, answer: str, **limits) -> str:
+    """What is said of one submission with these limits."""
+    handed_in(tmp_path / "in", "alone", answer)
+    (found,) = grade.grade(tmp_path / "in", tmp_path / "out", ROOT / "book", Limits(**limits))
+    (message,) = {mark.message for mark in found.marks}
+    return message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "while True:\n    open(f'{i}', 'wb').write(b'x' * 10**7)\n    i += 1",
+        "while True:\n    os.write(os.memfd_create('x'), b'x' * 10**7)",
+    ],
+    ids=["to its folder", "to memory"],
+)
+def test_what_writes_without_end_is_stopped(tmp_path, answer):
+    answer = f"import os, time\ni = 0\n{answer}\n    time.sleep(0.01)"
+    assert "wrote more than 0.1 GB" in alone(tmp_path, answer, files=100 << 20)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "while True:\n    try: os.fork()\n    except OSError: pass",
+        "for pid in (-1, os.getppid(), 1):\n    try: os.kill(pid, 9)\n    except OSError: pass\n"
+        "os.kill(os.getpid(), 9)",
+    ],
+    ids=["forks", "signals"],
+)
+def test_forks_and_signals_end_with_the_submission(marked, tmp_path, answer):
+    if not measures(marked, "empty")["processes"]:
+        pytest.skip("this system grants no processes of its own, and it might kill ours")
+    limits = {"seconds": 20, "cell_seconds": 2, "memory": 1 << 30}
+    assert alone(tmp_path, f"import os\n{answer}", **limits).startswith("not marked: ")
+
+
+def test_a_measure_that_was_not_held_is_named(tmp_path, monkeypatch):
+    handed_in(tmp_path / "in", "one", RIGHT)
+    held = {"network": True, "processes": True, "files": False, "user": False}
+    monkeypatch.setattr(grade, "one", lambda *given: grade.Marked([MARK], 0.0, held))
+    said: list[str] = []
+    grade.grade(tmp_path / "in", tmp_path / "out", ROOT / "book", say=said.append)
+    assert said[-1].startswith("Not every measure was in force while this ran: files, user;")
 
 
 def test_how_it_ran_is_written_down(marked):

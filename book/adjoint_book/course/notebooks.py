@@ -102,6 +102,11 @@ def instructor(path: Path) -> list[Cell]:
 
 def write(path: Path, cells: list[Cell], **metadata: Any) -> None:
     """Write cells as a notebook; the same cells give the same bytes."""
+    path.write_text(text(cells, **metadata), encoding="utf-8")
+
+
+def text(cells: list[Cell], **metadata: Any) -> str:
+    """Cells as the text of a notebook."""
     notebook = {
         "cells": [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in cells],
         "metadata": {
@@ -112,8 +117,7 @@ def write(path: Path, cells: list[Cell], **metadata: Any) -> None:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def code(name: str, source: str, **metadata: Any) -> Cell:

@@ -6,7 +6,7 @@ on the descriptor `report` what it got, and starts the program:
 - processes of its own, which all end with it, no network and no shared memory (Linux namespaces);
 - no file can be written outside its folder, and few can be read (Landlock), and no right can be
   gained by running another program;
-- another user, if this one is root;
+- another user, if this one is root, and in any case none of root's rights;
 - limits on memory, processor time, processes and the size of files.
 """
 
@@ -23,7 +23,8 @@ import sys
 from collections.abc import Callable, Iterable
 
 NEWUSER, NEWNET, NEWPID, NEWIPC = 0x10000000, 0x40000000, 0x20000000, 0x08000000
-PDEATHSIG, NO_NEW_PRIVS = 1, 38  # of prctl
+PDEATHSIG, CAPBSET_DROP, NO_NEW_PRIVS = 1, 24, 38  # of prctl
+LAST_RIGHT = 63  # of root; those that a system does not know are refused, which does no harm
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # Landlock, on every processor
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 ALL_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many, by version; 16 from 5 on
@@ -45,9 +46,12 @@ def confine(job: dict) -> None:
     os.setsid()
     os.chdir(job["folder"])
     if os.getuid() == 0 and _may_become(job["uid"], job["command"][0], job["readable"]):
+        os.chown(".", job["uid"], -1)
         _become(job["uid"])
         _prctl(PDEATHSIG, signal.SIGKILL)  # which a change of user takes back
         held["user"] = True
+    for right in range(LAST_RIGHT + 1):
+        _prctl(CAPBSET_DROP, right)  # so that it is without them if it has to stay root
     held |= _landlock(job["folder"], job["readable"], job["listed"])
     _limit(job)
     os.write(job["report"], json.dumps(held).encode() + b"\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import queue
 import re
 import shutil
@@ -15,9 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from adjoint_book.course import notebooks
 from adjoint_book.course.grading.channel import Silence
 from adjoint_book.course.grading.processes import Limits, Process, confined
 from adjoint_book.course.marking import VERDICTS
@@ -102,7 +103,7 @@ def grade(
     results: dict[int, Marked] = {}
 
     def work(number: int) -> None:
-        with Marker() as marker:
+        with Marker(book) as marker:
             while True:
                 try:
                     place, submission = waiting.get_nowait()
@@ -122,12 +123,18 @@ def grade(
             running.result()
     ordered = [results[place] for place in sorted(results)]
     write(ordered, output, limits or Limits())
+    missing = [name for name, held in measures(ordered).items() if not held]
+    if missing:
+        say(
+            f"Not every measure was in force while this ran: {', '.join(missing)}; see how-it-ran.json."
+        )
     return ordered
 
 
 def submissions(folder: Path, book: Path) -> list[Submission]:
-    """The notebooks in folders of students; a student's are found at any depth."""
+    """The notebooks in folders of students, by whole paths; a student's are found at any depth."""
     chapters = {path.name[:2]: path for path in book.glob("[0-9][0-9]-*.ipynb") if tasks_of(path)}
+    folder = folder.resolve()
     found = []
     for path in sorted(folder.glob("*/**/*.ipynb")):
         number = re.match(r"(\d\d)-", path.name)
@@ -149,6 +156,8 @@ def one(
     with _folder() as folder:
         why = _copied(submission.path, folder / "submission.ipynb")
         if not why:
+            for name, edition in _editions(submission.chapter.parent).items():
+                (folder / name).write_text(edition, encoding="utf-8")
             with confined("adjoint_book.course.grading.runner", folder, limits, number) as process:
                 held = process.held
                 job = {
@@ -228,9 +237,14 @@ class Ended(AdjointError):
 
 
 class Marker:
-    """The process that runs the checks; a new one takes its place when it fails."""
+    """The process that runs the checks; a new one takes its place when it fails.
 
-    def __init__(self) -> None:
+    Args:
+        book: the folder of the chapters, which it may read.
+    """
+
+    def __init__(self, book: Path) -> None:
+        self._book = book
         self._process: Process | None = None
         self._folder = _folder()
 
@@ -245,7 +259,9 @@ class Marker:
     def said(self, check: str, answer: Any, student: str, submission: Process, until: float) -> str:
         """What the check says of an answer; what it asks of a function goes to the submission."""
         if self._process is None:
-            self._process = Process("adjoint_book.course.grading.marker", self._path, MARKING, 99)
+            self._process = Process(
+                "adjoint_book.course.grading.marker", self._path, MARKING, 99, [self._book]
+            )
         asked: dict[str, Any] = {"check": check, "answer": answer}
         if own := re.fullmatch(r"own_(\w+)", check):
             asked = {"own": own[1].replace("_", "-"), "student": student, "answer": answer}
@@ -297,13 +313,18 @@ def write(found: Sequence[Marked], output: Path, limits: Limits) -> None:
         (place / f"{first.chapter}.md").write_text(feedback(marked.marks), encoding="utf-8")
     ran = {
         "limits": asdict(limits),
-        "measures": {
-            name: all(marked.held.get(name, False) for marked in found if marked.held)
-            for name in ("network", "processes", "files", "user")
-        },
+        "measures": measures(found),
         "seconds": [round(marked.seconds, 1) for marked in found],
     }
     (output / "how-it-ran.json").write_text(json.dumps(ran, indent=1) + "\n", encoding="utf-8")
+
+
+def measures(found: Sequence[Marked]) -> dict[str, bool]:
+    """Which measures were held whenever the code of a submission ran."""
+    return {
+        name: all(marked.held.get(name, False) for marked in found if marked.held)
+        for name in ("network", "processes", "files", "user")
+    }
 
 
 def feedback(marks: Sequence[Mark]) -> str:
@@ -323,6 +344,14 @@ def _cell(value: Any) -> str:
     return f"'{text}" if text[:1] in "=+-@\t" else text
 
 
+@cache
+def _editions(book: Path) -> dict[str, str]:
+    """The chapters as students have them, without solutions, by the names of their files."""
+    return {
+        path.name: notebooks.text(student(path)) for path in sorted(book.glob("[0-9][0-9]-*.ipynb"))
+    }
+
+
 def _code(chapter: Path) -> list[str]:
     """The code of the chapter's own cells, as students get it."""
     return [cell["source"] for cell in student(chapter) if cell["cell_type"] == "code"]
@@ -330,7 +359,7 @@ def _code(chapter: Path) -> list[str]:
 
 def _copied(path: Path, to: Path) -> str:
     """Copy a notebook; returns why not, if it is none that can be."""
-    if path.is_symlink() or not path.is_file():
+    if path.resolve() != path or not path.is_file():
         return "not marked: this is no ordinary file."
     if path.stat().st_size > MOST_BYTES:
         return f"not marked: the file is larger than {MOST_BYTES >> 20} MB. Clear its outputs."
@@ -341,7 +370,6 @@ def _copied(path: Path, to: Path) -> str:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder that anybody may write to, which is gone afterwards with all that is in it."""
+    """A folder that is gone afterwards, with all that is in it."""
     with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as name:
-        os.chmod(name, 0o777)
         yield Path(name).resolve()

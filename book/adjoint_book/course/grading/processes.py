@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +23,33 @@ from adjoint_book.course.grading.channel import Channel, Silence
 from adjoint_lib.errors import AdjointError
 
 PACKAGES = ("adjoint_book", "adjoint_lib")
+SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/zero",
+)
+SETTINGS = (  # in /etc: what the loader, names and fonts need, and nothing that is secret
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ld.so.preload",
+    "fonts",
+    "group",
+    "hosts",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "passwd",
+)
 STARTING = 120  # seconds within which a process has to be up
+SMALLEST_FILE = 4096  # bytes that even an empty one counts for
 
 
 @dataclass(frozen=True)
@@ -35,6 +62,7 @@ class Limits:
         memory: bytes, of all its processes together.
         processes: how many threads and processes.
         file: bytes of one file.
+        files: bytes of all files that it writes.
     """
 
     seconds: float = 120
@@ -42,6 +70,7 @@ class Limits:
     memory: int = 3 << 30
     processes: int = 256
     file: int = 100 << 20
+    files: int = 1 << 30
 
 
 class NotStarted(AdjointError):
@@ -51,20 +80,34 @@ class NotStarted(AdjointError):
 class Process:
     """A confined Python process, and a channel to it.
 
+    Args:
+        module: what it runs.
+        folder: where it runs, and may write.
+        limits: what it may use.
+        number: tells processes apart that run at the same time.
+        also: folders that it may read, beside what Python and this library need.
+
     Attributes:
         channel: what it is talked to by.
         held: which measures the system granted: network, processes, files, user.
         excess: why it was killed, if it was.
     """
 
-    def __init__(self, module: str, folder: Path, limits: Limits, number: int = 0):
+    def __init__(
+        self,
+        module: str,
+        folder: Path,
+        limits: Limits,
+        number: int = 0,
+        also: Iterable[Path] = (),
+    ):
         ours, theirs = _pipes()
         report, reported = os.pipe()
         job = {
             **asdict(limits),
             "seconds": int(limits.seconds) + STARTING,
             "folder": str(folder),
-            "readable": readable(),
+            "readable": [*readable(), *map(str, also)],
             "listed": homes(),
             "uid": confine.NOBODY - 1 - number,
             "report": reported,
@@ -89,7 +132,7 @@ class Process:
         with os.fdopen(report, "rb") as file:
             self.held: dict[str, bool] = json.loads(file.readline() or b"{}")
         self._ended = threading.Event()
-        self._watch = threading.Thread(target=self._watching, args=(limits.memory,), daemon=True)
+        self._watch = threading.Thread(target=self._watching, args=(folder, limits), daemon=True)
         self._watch.start()
         self._until_ready(module)
 
@@ -122,10 +165,13 @@ class Process:
         self.channel.close()
         self._said.close()
 
-    def _watching(self, memory: int) -> None:
+    def _watching(self, folder: Path, limits: Limits) -> None:
         while not self._ended.wait(0.2):
-            if sum(map(resident, descendants(self._process.pid))) > memory:
-                self.kill(f"it took more than {memory / 2**30:.1f} GB of memory")
+            running = descendants(self._process.pid)
+            if sum(map(resident, running)) > limits.memory:
+                self.kill(f"it took more than {limits.memory / 2**30:.1f} GB of memory")
+            elif written(folder, running) > limits.files:
+                self.kill(f"it wrote more than {limits.files / 2**30:.1f} GB")
 
 
 @contextmanager
@@ -141,14 +187,10 @@ def confined(module: str, folder: Path, limits: Limits, number: int = 0) -> Iter
 def readable() -> list[str]:
     """The folders that a Python program with this library has to read."""
     packages = [Path(home) / name for home, name in zip(homes(), PACKAGES, strict=True)]
-    found = {
-        *map(Path, ("/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", "/dev", "/opt"))
-    }
+    found = {*map(Path, SYSTEM), *(Path("/etc", name) for name in SETTINGS)}
     found |= {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}
     found |= {Path(p) for p in sys.path if "-packages" in p} | {*packages, packages[1] / "_data"}
     found |= {packages[1].parent / "data"}
-    if any(packages[0].parent.glob("01-*.ipynb")):
-        found.add(packages[0].parent)
     return sorted({str(path) for path in found if path.exists()})
 
 
@@ -195,6 +237,24 @@ def resident(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def written(folder: Path, running: Iterable[int]) -> int:
+    """How many bytes the files in a folder take, and those without a name that are still open."""
+    sizes = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                found = os.lstat(os.path.join(place, name))
+                sizes[found.st_dev, found.st_ino] = max(found.st_blocks * 512, SMALLEST_FILE)
+    for pid in running:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    found = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(found.st_mode) and not found.st_nlink:
+                        sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())
 
 
 def _pipes() -> tuple[tuple[int, int], tuple[int, int]]:

@@ -1,5 +1,6 @@
 """Slides: every deck is whole, shows only what its chapter has, and works without a network."""
 
+import json
 import re
 
 import pytest
@@ -85,6 +86,14 @@ def test_an_outline_that_lacks_something_says_what(text, expected, tmp_path):
     (tmp_path / "01.md").write_text(text)
     with pytest.raises(al.InputError, match=expected):
         outline.read(tmp_path / "01.md")
+
+
+def test_what_a_cell_prints_is_whole_wherever_its_stream_was_cut(tmp_path):
+    stream = [{"output_type": "stream", "text": text} for text in ("one", "\ntwo\n")]
+    shown = [{"output_type": "execute_result", "data": {"text/plain": ["3"]}}] * 2
+    cell = {"id": "a", "cell_type": "code", "source": [], "outputs": stream + shown}
+    (tmp_path / "01-x.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert outline.Source(tmp_path / "01-x.ipynb").output("a") == "one\ntwo\n3\n3"
 
 
 def test_lines_of_a_text_are_counted_from_one():

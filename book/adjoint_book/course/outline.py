@@ -162,14 +162,16 @@ class Source:
 
     def output(self, cell: str) -> str:
         """All that a cell prints."""
-        texts = []
+        text = ""
         for output in self._cell(cell).get("outputs", []):
             data = output.get("data", {})
             shown = output.get("text") or data.get("text/markdown") or data.get("text/plain") or []
-            texts.append("".join(shown).rstrip("\n"))
-        if not texts:
+            if output.get("output_type") != "stream" and text and not text.endswith("\n"):
+                text += "\n"  # while one stream may come in several pieces, cut anywhere
+            text += "".join(shown)
+        if not text:
             raise self._missing(f"an output of cell {cell!r}", "none")
-        return "\n".join(texts)
+        return text.rstrip("\n")
 
     def code(self, cell: str) -> str:
         """The source of a cell."""

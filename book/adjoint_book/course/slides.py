@@ -58,6 +58,14 @@ def slides(build: Build) -> None:
 
 SIZE = re.compile(r'width="[\d.]+pt" height="[\d.]+pt" viewBox="0 0 ([\d.]+) ([\d.]+)"')
 HEAD = re.compile(r"<main>.*?</p>", re.S)  # of the explorer's page, which a slide says itself
+FRAMED = """<style>
+body { max-width: none; padding: 0 8px; }
+[data-adjoint-explorer] { font-size: 18px; margin-block: 0; }
+[data-theme="dark"] body { background: #14171c; color: #e8eaee; }
+[data-theme="light"] body { background: #fff; color: #1d2126; }
+</style>
+<script>document.documentElement.dataset.theme = location.search.slice(1) || "light";</script>
+"""
 NOTES = re.compile(r'<aside class="notes">.*?</aside>\n?', re.S)
 
 
@@ -136,8 +144,8 @@ def _write_explorer(path: Path) -> None:
         "start": {"net": "vgg7", "data": "cifar10"},
     }
     texts = {"cifar10": samples.text, "vgg7-cifar10": base64_of(net, "float32")}
-    page = Explorer("Explore VGG7", config, texts).html()
-    path.write_text(HEAD.sub("<main>", page, count=1), "utf-8")
+    page = HEAD.sub("<main>", Explorer("Explore VGG7", config, texts).html(), count=1)
+    path.write_text(page.replace("</head>", f"{FRAMED}</head>", 1), "utf-8")
 
 
 # ------------------------------------------------------------------ pages

@@ -292,7 +292,7 @@ def test_a_measure_that_was_not_held_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(grade, "one", lambda *given: grade.Marked([MARK], 0.0, held))
     said: list[str] = []
     grade.grade(tmp_path / "in", tmp_path / "out", ROOT / "book", say=said.append)
-    assert said[-1].startswith("Not every measure was in force while this ran: files, user;")
+    assert said[-1].startswith("These measures were not in force: files, user;")
 
 
 def test_how_it_ran_is_written_down(marked):

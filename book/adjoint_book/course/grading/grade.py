@@ -125,9 +125,7 @@ def grade(
     write(ordered, output, limits or Limits())
     missing = [name for name, held in measures(ordered).items() if not held]
     if missing:
-        say(
-            f"Not every measure was in force while this ran: {', '.join(missing)}; see how-it-ran.json."
-        )
+        say(f"These measures were not in force: {', '.join(missing)}; see how-it-ran.json.")
     return ordered
 
 

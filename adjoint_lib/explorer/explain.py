@@ -16,7 +16,7 @@ from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
 from adjoint_lib.core.network import Layer
 from adjoint_lib.core.units import Units
 from adjoint_lib.errors import InputError
-from adjoint_lib.explorer.pictures import as_address, overlay, picture, signed
+from adjoint_lib.explorer.pictures import as_address, largest, overlay, picture, signed
 
 TOP = 10  # single entries of [x; x_b] that are listed
 
@@ -107,9 +107,10 @@ class Explanation:
         x, H_I = self.units.x[0], self.units.image
         pictures = [
             ("The image x", "the image", picture(x)),
-            ("H<sub>I</sub>, summed over channels", "the hypersurface's image part", signed(H_I)),
-            ("x ∘ H<sub>I</sub>: what each pixel gives", "the image with what each pixel gives",
-             overlay(x, x * H_I)),
+            (f"H<sub>I</sub>, summed over channels, to ±{largest(H_I):.3g}",
+             "the hypersurface's image part", signed(H_I)),
+            (f"x ∘ H<sub>I</sub>: what each pixel gives, to ±{largest(x * H_I):.3g}",
+             "the image with what each pixel gives", overlay(x, x * H_I)),
         ]  # fmt: skip
         page = Template((Path(__file__).parent / "explain.html").read_text("utf-8"))
         return page.substitute(
@@ -133,7 +134,7 @@ class Explanation:
             if own is None
             else f" With its own bias {own:.6g} added it is {own + self.check.c:.6g}."
         )
-        return (
+        return _signed(
             f"{self.check.c_hat:.6g} = {image:.6g} from the image and {sum(biases):.6g} from "
             f"{len(biases) - biases.count(0)} bias vectors.{after}"
         )
@@ -148,11 +149,14 @@ class Explanation:
     def _check_lines(self) -> list[tuple[str, str]]:
         c, c_hat, ratio, limit = self.check
         return [
-            ("c, as the network computes it", f"{c:.9g}"),
-            ("ĉ = ⟨x | H<sub>I</sub>⟩ + ⟨x<sub>b</sub> | H<sub>b</sub>⟩", f"{c_hat:.9g}"),
-            ("ε = (ĉ − c) / c", f"{self.check.epsilon:.3g}"),
-            ("|ĉ − c| / (u A)", f"{ratio:.3g}"),
-            ("its rigorous bound", f"{limit:.3g}"),
+            ("c, as the network computes it", _signed(f"{c:.9g}")),
+            (
+                "ĉ = ⟨x | H<sub>I</sub>⟩ + ⟨x<sub>b</sub> | H<sub>b</sub>⟩",
+                _signed(f"{c_hat:.9g}"),
+            ),
+            ("ε = (ĉ − c) / c", _signed(f"{self.check.epsilon:.3g}")),
+            ("|ĉ − c| / (u A)", _signed(f"{ratio:.3g}")),
+            ("its rigorous bound", f"{limit:,.0f}"),
         ]
 
     def _sources(self) -> list[tuple[str, float]]:
@@ -189,6 +193,11 @@ class Explanation:
         )
 
 
+def _signed(number: str) -> str:
+    """A number, or a text with some, with a minus as wide as a plus."""
+    return number.replace("-", "−")
+
+
 def _figure(caption: str, alt: str, pixels: np.ndarray) -> str:
     return (
         f'<figure><img src="{as_address(pixels)}" alt="{alt}">'
@@ -210,6 +219,6 @@ def _bars(parts: Sequence[tuple[str, float]]) -> str:
         bar = f'<span class="{kind}" style="{side}: 50%; width: {width:.2f}%"></span>'
         rows.append(
             f'<tr><th scope="row">{html.escape(name)}</th><td class="bar" aria-hidden="true">{bar}'
-            f"</td><td>{part:.4g}</td></tr>"
+            f"</td><td>{_signed(f'{part:#.4g}')}</td></tr>"
         )
     return "".join(rows)

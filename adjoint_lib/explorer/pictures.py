@@ -27,11 +27,16 @@ def signed(values: np.ndarray) -> np.ndarray:
 
 
 def overlay(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The image in grey, `signed` over it."""
-    grey = picture(x).mean(-1, keepdims=True)
+    """The image in light grey, `signed` over it."""
+    grey = 255 - (255 - picture(x).mean(-1, keepdims=True)) / 2
     colour = signed(values)
     alpha = colour[..., 3:] / 255
     return np.rint(grey * (1 - alpha) + colour[..., :3] * alpha).astype(np.uint8)
+
+
+def largest(values: np.ndarray) -> float:
+    """What `signed` shows in full colour."""
+    return float(np.abs(_in_the_plane(values).sum(-1)).max())
 
 
 def as_address(pixels: np.ndarray) -> str:

@@ -458,6 +458,28 @@ def test_the_receptive_field_is_no_larger_than_it_must_be(js):
             assert unit["receptive_field"] == box, (layer.name, mode, index)
 
 
+def test_the_receptive_field_of_a_series_is_as_narrow(js):
+    """Its pooling is that of maps with one row, between two reshapes."""
+    layers = keras.layers
+    with float64():
+        model = keras.Sequential(
+            [
+                keras.Input((40, 2)),
+                layers.Conv1D(2, 3, strides=2, activation="relu"),
+                layers.MaxPooling1D(2),
+                layers.Conv1D(1, 2, name="last"),
+            ]
+        )
+    model.set_weights([np.ones_like(w) for w in model.get_weights()])
+    net = al.equivalent(model)
+    freeze(js, net, np.random.default_rng(0).uniform(1, 2, net.input_shape))
+    for index in (0, 3, 7):
+        unit = js("frozen.hypersurface('last', 'RM2', [index, 0])", index=index)
+        assert unit["receptive_field"] == [[4 * index, 4 * index + 9]]  # 2 (2 i + 3) + 3 from 4 i
+        seen = np.argwhere(np.reshape(unit["image"], (40, 2)))[:, 0]
+        assert seen.min() >= 4 * index and seen.max() < 4 * index + 9
+
+
 # ------------------------------------------------------------------ refusals
 
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import adjoint_lib as al
-from adjoint_lib.explorer.pictures import overlay, picture, signed
+from adjoint_lib.explorer.pictures import largest, overlay, picture, signed
 from browser import chromium, opened
 from reference import explicit_jacobian, image_of, random_model, small_net
 
@@ -28,7 +28,11 @@ def rows_of(text):
     """(name, number) of each row of the page's tables, table by table."""
     tables = re.findall(r"<table.*?</table>", text, re.S)
     found = [re.findall(r'"row">(.*?)</th>.*?<td>([^<]*)</td></tr>', each) for each in tables]
-    return [[(html.unescape(name), float(number)) for name, number in rows] for rows in found]
+    plain = str.maketrans({"−": "-", ",": None})
+    return [
+        [(html.unescape(name), float(number.translate(plain))) for name, number in rows]
+        for rows in found
+    ]
 
 
 def test_the_page_says_what_each_source_gives(page):
@@ -60,7 +64,7 @@ def test_the_check_is_against_the_model_itself():
     score = MODEL(X[None], training=False).numpy()[0, 1]
     np.testing.assert_allclose(page.check.c + bias, score, rtol=1e-12)
     assert page.check.passed and abs(page.check.epsilon) < 1e-12
-    assert f"{score:.6g}" in page.html()
+    assert f"{score:.6g}".replace("-", "−") in page.html()
 
 
 def test_a_unit_beyond_its_bound_is_told_to_be_so(page):
@@ -108,7 +112,8 @@ def test_pictures_show_sign_and_size():
     x = np.array([[[0.0], [1.0]], [[0.5], [0.25]]])
     assert picture(x)[..., 0].tolist() == [[0, 255], [128, 64]]
     grey = overlay(x, np.zeros_like(x))
-    np.testing.assert_array_equal(grey, np.repeat(picture(x)[..., :1], 3, -1))
+    np.testing.assert_allclose(grey, np.repeat(127.5 + picture(x)[..., :1] / 2, 3, -1), atol=0.5)
+    assert largest(np.array([[[1.0, -4], [2, 0.5]]])) == 3
     assert picture(np.zeros((2, 2, 3))).max() == 0
 
 

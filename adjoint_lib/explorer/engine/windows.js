@@ -9,7 +9,7 @@
 import { IMAGE } from "./graph.js";
 import {
   Activation, AveragePool, Concatenate, Conv, ConvTranspose, Crop, DepthwiseConv, Extremum, MaxPool,
-  Pad, Permute, Scale, Sum,
+  Pad, Permute, Reshape, Scale, Sum,
 } from "./primitives.js";
 
 /** @typedef {import("./arrays.js").Shape} Shape */
@@ -82,6 +82,11 @@ const READS = [
     [box.map((range, axis) => range.map((end) => end + primitive.held.margins[axis][0]))]],
   [[Permute], (primitive, box, [whole]) =>
     [whole.map((_, axis) => box[primitive.held.order.indexOf(axis)])]],
+  [[Reshape], (primitive, box, [whole]) => {  // axes of length 1 come and go
+    const ranges = box.filter((_, axis) => primitive.shape[axis] > 1), long = whole.filter(([, size]) => size > 1);
+    const same = String(primitive.shape.filter((/** @type {number} */ size) => size > 1)) === String(long.map(([, size]) => size));
+    return [same ? whole.map((range) => (long.includes(range) ? ranges[long.indexOf(range)] : range)) : whole];
+  }],
   [[Concatenate], (primitive, box, whole) => {
     const { axis, sizes } = primitive.held;
     let before = 0;

@@ -1,6 +1,8 @@
 // @ts-check
 /** Files for the reader: PNG, JSON, and NumPy's own format. */
 
+import {aspect_of} from "./pictures.js";
+
 /** An array as a .npy file. @param {Float32Array<ArrayBuffer>|Float64Array<ArrayBuffer>} values @param {number[]} shape */
 export function npy(values, shape) {
   const kind = values instanceof Float64Array ? "<f8" : "<f4";
@@ -30,7 +32,7 @@ export function save(blob, name) {
  */
 export function png(pictures, lines, {table, ends}) {
   const size = 256, gap = 16, canvas = document.createElement("canvas");
-  const heights = pictures.map(({canvas: {width, height}}) => (size * height) / width);
+  const heights = pictures.map((picture) => size / aspect_of(picture.canvas));
   canvas.width = pictures.length * (size + gap) + gap;
   const below = Math.max(...heights) + 60;
   canvas.height = below + 24 * (lines.length + 1);

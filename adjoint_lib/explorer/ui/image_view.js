@@ -137,6 +137,7 @@ export class ImageView {
         button.setAttribute("aria-label", `Image ${n}${about.labels ? `: ${about.classes?.[about.labels[n]] ?? about.labels[n]}` : ""}`);
         button.addEventListener("click", () => explorer.update({image: String(n), own: "", paint: ""}));
         draw_image(canvas, this.samples.image(n), how);
+        canvas.classList.toggle("series", how.rows === 1);
         button.append(canvas);
         return button;
       });
@@ -211,9 +212,11 @@ export function set_box(box, {top, bottom, left, right}, rows, columns) {
 
 /** A field over the axes of x as rows and columns of its picture. */
 function spans(field, shape) {
-  const {rows, columns} = frame(shape);
-  if (shape.length !== 3) return {top: 0, bottom: rows, left: 0, right: columns};
-  const [[top, bottom], [left, right]] = field;
+  const {rows, columns} = frame(shape), all = {top: 0, bottom: rows, left: 0, right: columns};
+  if (shape.length !== 2 && shape.length !== 3) return all;
+  const [left, right] = field[shape.length - 2];
+  if (shape.length === 2) return {...all, left, right};
+  const [top, bottom] = field[0];
   return {top, bottom, left, right};
 }
 

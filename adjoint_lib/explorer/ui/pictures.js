@@ -15,10 +15,14 @@ export function frame(shape) {
   return {rows: shape.slice(0, -2).reduce((a, b) => a * b, 1), columns, channels};
 }
 
+/** How wide a picture is shown for its height: a series is no hair, and a volume's slices are no tower. */
+export const aspect_of = ({width, height}) => Math.max(1 / 2, Math.min(4, width / height));
+
 /** A canvas of this many squares, each `zoom` pixels wide. */
 function sized(canvas, columns, rows, zoom) {
   canvas.width = columns * zoom;
   canvas.height = rows * zoom;
+  canvas.style.aspectRatio = String(aspect_of(canvas));
   return canvas.getContext("2d");
 }
 
@@ -81,7 +85,7 @@ export function draw_image(canvas, values, {rows, columns, channels, low, high})
 }
 
 /** How many pixels a unit gets where all maps are side by side, so that the gaps stay narrow. */
-export const zoom_of_maps = (columns, rows) => Math.max(1, Math.round(8 / Math.max(columns, rows)));
+export const zoom_of_maps = (columns, rows) => Math.max(rows === 1 ? 3 : 1, Math.round(8 / Math.max(columns, rows)));
 
 /**
  * All maps of a layer side by side, with gaps one pixel wide.
@@ -113,8 +117,9 @@ export function channel(values, channels, which) {
   return found;
 }
 
-/** How many maps to put in a row: about `shape` as wide as high, with few places left empty. */
+/** How many maps to put in a row: about `shape` as wide as high, with few places left empty; series, one. */
 export function across_for(channels, columns, rows, shape) {
+  if (rows === 1 && columns > 1) return 1;
   const least = Math.min(channels, 4);
   let best = least, worst = Infinity;
   for (let n = least; n <= Math.min(channels, 32); n++) {

@@ -14,17 +14,17 @@ export class WayView {
   listen() {}
 
   show_unit() {
-    const {way_back, value} = this.explorer.unit;
-    const ends = way_back.flatMap(({here}) => [0, here, value]);
+    const {way_back} = this.explorer.unit;
+    const ends = way_back.flatMap(({here, biases}) => [0, here, here + biases]);
     const low = Math.min(...ends), high = Math.max(...ends);
     const {way} = this.parts;
-    way.replaceChildren(...way_back.map((stop) => this.shown(stop, value, low, high)));
+    way.replaceChildren(...way_back.map((stop) => this.shown(stop, low, high)));
     if (way.scrollWidth > way.clientWidth) way.tabIndex = 0;  // the arrow keys scroll it
     else way.removeAttribute("tabindex");
   }
 
   /** One depth: its name, what its places give, and how that and the biases make the unit. */
-  shown({number: node, shape, gives, here, biases}, value, low, high) {
+  shown({number: node, shape, gives, here, biases}, low, high) {
     const {net, table} = this.explorer;
     const item = document.createElement("li"), name = document.createElement("b"), canvas = document.createElement("canvas");
     const readers = net.layers.filter(({reads}) => reads === node).map((layer) => layer.name);
@@ -35,7 +35,7 @@ export class WayView {
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `What each place gives, at most ${number(scale, 3)}`);
     const small = (...lines) => Object.assign(document.createElement("span"), {className: "small", innerText: lines.join("\n")});
-    const own = bar(0, here, low, high), rest = bar(here, value, low, high);
+    const own = bar(0, here, low, high), rest = bar(here, here + biases, low, high);
     rest.classList.add("rest");
     item.append(name, small(size), canvas, small(`± ${number(scale, 3)}`), own, rest,
       small(`gives ${signed(here, 4)}`, `biases ${signed(biases, 4)}`));

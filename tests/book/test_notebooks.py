@@ -4,6 +4,7 @@ That they run, and print what they printed when they were written, is compared b
 target `test` of the Makefile, and book/conftest.py, whose strictness is tested here.
 """
 
+import itertools
 import json
 import re
 import subprocess
@@ -126,6 +127,43 @@ def test_a_picture_inside_the_text_has_alt_text(path):
 def test_every_label_is_given_once():
     names = [name for path in NOTEBOOKS for name in re.findall(r'<a id="([^"]+)"', prose(path))]
     assert len(names) == len(set(names)), sorted({n for n in names if names.count(n) > 1})
+
+
+# ---- tables
+
+TABLE_CAPTION = r'<a id="(tab-[a-z0-9-]+)"></a>\n\*\*Table \d+\.\d+\.\*\* (.{20,}\.)\n?'
+OF_RESULTS = (
+    r"\b(paper_tables|book\.(tables|timings|pieces|course)|decisions|attributions)\.\w+\(|"
+    r"\bTable\(|\bstored_accounts\("
+)
+
+
+@each_chapter
+def test_a_table_of_results_has_its_caption_in_the_next_cell(path):
+    """What the library shows of a network, such as net.layers, is no such table."""
+    found = cells(path)
+    for cell, following in itertools.pairwise(found):
+        html = ["".join(o.get("data", {}).get("text/html", "")) for o in cell.get("outputs", [])]
+        if any("<table" in text for text in html) and re.search(OF_RESULTS, source(cell)):
+            where = f"the table of {source(cell)[-60:]!r} has no caption in the next cell"
+            assert re.fullmatch(TABLE_CAPTION, source(following), re.S), where
+
+
+# ---- cells
+
+
+@each_notebook
+def test_a_cell_that_is_read_is_short(path):
+    for cell in cells(path, "code"):
+        if "hide-cell" not in cell["metadata"].get("tags", []):
+            lines = [line for line in source(cell).splitlines() if line.strip()]
+            assert len(lines) <= 17, f"split it, or move a part to adjoint_book: {lines[0]!r}"
+
+
+@each_notebook
+def test_what_is_run_on_request_only_is_not_in_the_way(path):
+    """A run over all that is stored is `adjoint_book.recompute`'s."""
+    assert not [cell for cell in cells(path, "code") if "os.environ" in source(cell)]
 
 
 # ---- chapters

@@ -76,8 +76,9 @@ def check_block_jacobian(answer: Callable | None) -> None:
         "A shut ReLU is a slope like any other: zero.",
     ),
     b=(
-        "The Jacobian of the block is the identity, as far as the branch's ReLUs are concerned.",
-        "What the branch would add has a slope of zero, and the shortcut passes everything on.",
+        "Up to the sum of branch and shortcut, the block's Jacobian is the identity.",
+        "The branch answers no small change of its input: its slopes are zero. The shortcut passes "
+        "everything on.",
     ),
     c=(
         "The block's biases contribute all of its output.",

@@ -38,10 +38,14 @@ def state(model: str = "vgg7", dataset: str = "cifar10") -> str:
             f"{paper.accuracy(model, dataset):.1f} %."
         )
     epochs, (epoch, done, steps) = record["recipe"]["epochs"], _steps(record)
+    reached, so_far = record["reached"], ""
+    if reached["step"]:
+        so_far = f" In the present epoch the loss is {reached['train_loss']:.2f} so far, and "
+        so_far += f"{100 * reached['train_accuracy']:.1f} % of the training images are right."
     return (
         f"**The run is unfinished.** It has come to epoch {epoch} of {epochs}, {done:,} of "
-        f"{steps:,} steps ({100 * done / steps:.1f} %), after {took}. The test images are looked "
-        "at when it has ended, and not before. " + begin.format("goes on with")
+        f"{steps:,} steps ({100 * done / steps:.1f} %), after {took}.{so_far} The test images are "
+        "looked at when it has ended, and not before. " + begin.format("goes on with")
     )
 
 

@@ -133,7 +133,7 @@ def test_every_label_is_given_once():
 
 TABLE_CAPTION = r'<a id="(tab-[a-z0-9-]+)"></a>\n\*\*Table \d+\.\d+\.\*\* (.{20,}\.)\n?'
 OF_RESULTS = (
-    r"\b(paper_tables|book\.(tables|timings|pieces|course)|decisions|attributions)\.\w+\(|"
+    r"\b(paper_tables|paper_runs|book\.(tables|timings|pieces|course)|decisions|attributions)\.\w+\(|"
     r"\bTable\(|\bstored_accounts\("
 )
 

@@ -48,7 +48,7 @@ def test_without_a_run_the_schedule_and_the_command_that_begins_one_are_shown(ke
     assert "No such run has begun" in said and "--folder data/runs/vgg7-cifar10-paper-0" in said
     assert [row[2] for row in paper_runs.stages()] == ["0 of 300", "0 of 100", "0 of 101"]
     assert not list(paper_runs.first_stages())
-    assert len(figures.paper_run().axes) == 1
+    assert len(figures.paper_run().axes) == 2
 
 
 def test_an_unfinished_run_is_called_so_and_a_newer_record_is_shown(keep):
@@ -56,6 +56,7 @@ def test_an_unfinished_run_is_called_so_and_a_newer_record_is_shown(keep):
     said = paper_runs.state()
     assert "unfinished" in said and "epoch 320 of 501" in said and "144,045 of 225,450" in said
     assert "2.0 hours, in 2 sessions on Abacus 9" in said and "goes on with it" in said
+    assert "loss is 2.25 so far, and 20.0 %" in said
     rows = [tuple(row) for row in paper_runs.stages()]
     assert rows[0] == ("0.01", "[0, 299]", "300 of 300", "29.9 %", "50.0 %")
     assert rows[1] == ("0.002", "[300, 399]", "20 of 100", "31.9 %", "50.0 %")

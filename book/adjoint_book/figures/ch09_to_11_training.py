@@ -96,23 +96,29 @@ def _accuracies(ax: Axes, record: dict) -> None:
 def paper_run(model: str = "vgg7", dataset: str = "cifar10") -> Figure:
     """Accuracy over the epochs of a run with the paper's own recipe, as far as it has come.
 
-    The numbers above are the learning rates; the dashed line is the paper's test accuracy.
+    Left over the whole schedule, whose learning rates stand above, right over the epochs so far.
+    The dashed line is the paper's test accuracy, the dotted one marks where the run is.
     """
     from adjoint_lib.experiments import paper, training
 
     recipe, record = training.recipe("paper", model, dataset), training.kept(model, dataset)
-    drawing, ax = plt.subplots(figsize=(WIDTH, 3.0), layout="constrained")
+    reached = record["reached"]["epoch"] if record else 0
+    drawing, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.0), layout="constrained", sharey=True)
     starts = [epoch for epoch, _ in recipe.rates] + [recipe.epochs]
     for n, (start, rate) in enumerate(recipe.rates):
-        ax.axvspan(start, starts[n + 1], color=GREY, alpha=(0.12, 0.26)[n % 2], lw=0)
-        ax.text((start + starts[n + 1]) / 2, 101, f"{rate:g}", ha="center", va="bottom", fontsize=9)
-    if record is not None:
-        _accuracies(ax, record)
-        reached = record["reached"]["epoch"]
-        ax.axvline(reached, color=INK, lw=1, ls=":", label=f"reached: epoch {reached}")
-    ax.axhline(paper.accuracy(model, dataset), color=INK, ls="--", lw=1, label="paper, test")
-    ax.set(xlabel="epoch", ylabel="accuracy (%)", ylim=(0, 100), xlim=(0, recipe.epochs))
-    drawing.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=9)
+        axes[0].axvspan(start, starts[n + 1], color=GREY, alpha=(0.12, 0.26)[n % 2], lw=0)
+        at = (start + starts[n + 1]) / 2
+        axes[0].text(at, 101, f"{rate:g}", ha="center", va="bottom", fontsize=9)
+    for ax, end in zip(axes, (recipe.epochs, max(reached, 1)), strict=True):
+        if record:
+            _accuracies(ax, record)
+        ax.axvline(reached, color=INK, lw=1, ls=":", label="reached")
+        ax.axhline(paper.accuracy(model, dataset), color=INK, ls="--", lw=1, label="paper, test")
+        ax.set(xlabel="epoch", ylim=(0, 100), xlim=(0, end))
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[0].set_ylabel("accuracy (%)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=9)
     return drawing
 
 

@@ -18,7 +18,7 @@ PUBLIC = """
 DATA = "CLASS_NAMES Status fetch load sample status"
 TRAINING = """
     AUGMENTATIONS Accuracy Disagreement Recipe Scorer accuracy disagreements draw equivalent_scores
-    orthogonal recipe split train
+    kept orthogonal recipe split train
 """
 
 

@@ -29,6 +29,7 @@ from adjoint_lib.frontend.refusals import (
 from adjoint_lib.frontend.rules.call import Call, Ref
 
 Value = TypeVar("Value")
+MONOTONE = "softmax log_softmax sigmoid tanh softplus softsign log_sigmoid elu".split()
 
 
 def lower(model: keras.Model, dtype: str) -> Graph:
@@ -51,18 +52,6 @@ def lower(model: keras.Model, dtype: str) -> Graph:
             stacklevel=3,  # the caller of al.equivalent
         )
     return writer.graph
-
-
-MONOTONE = (
-    "softmax",
-    "log_softmax",
-    "sigmoid",
-    "tanh",
-    "softplus",
-    "softsign",
-    "log_sigmoid",
-    "elu",
-)
 
 
 class Walk(Generic[Value]):

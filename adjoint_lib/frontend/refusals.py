@@ -43,21 +43,8 @@ REASONS = {
     **dict.fromkeys(("MultiHeadAttention", "GroupedQueryAttention"), PRODUCT),
     **dict.fromkeys(("Attention", "AdditiveAttention", "Multiply", "Dot"), PRODUCT),
 }
-ENDINGS = (  # activations as layers or operations of their own: final, they are dropped
-    *(
-        "ELU",
-        "Softmax",
-        "LogSoftmax",
-        "Sigmoid",
-        "LogSigmoid",
-        "Tanh",
-        "Softplus",
-        "Softsign",
-        "Exp",
-    ),
-    *("Elu", "Celu", "Selu", "Gelu", "Silu", "HardSilu", "Mish", "SparsePlus", "Squareplus"),
-    *("TanhShrink", "Sparsemax"),
-)
+ENDINGS = """ELU Softmax LogSoftmax Sigmoid LogSigmoid Tanh Softplus Softsign Exp Elu Celu Selu Gelu
+    Silu HardSilu Mish SparsePlus Squareplus TanhShrink Sparsemax""".split()  # dropped, where final
 WITHIN = (
     "Remedy: cut the model after this layer, keras.Model(model.input, "
     "model.get_layer('{}').output): a final activation is dropped, the units before it are kept. "

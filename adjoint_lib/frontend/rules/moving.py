@@ -18,17 +18,8 @@ from adjoint_lib.frontend.rules.call import Call, operator, reshaped, rule
 L = keras.layers
 
 
-@rule(
-    L.SpatialDropout1D,
-    L.SpatialDropout2D,
-    L.SpatialDropout3D,
-    L.Dropout,
-    L.GaussianDropout,
-    L.AlphaDropout,
-    L.GaussianNoise,
-    L.Identity,
-    L.ActivityRegularization,
-)
+@rule(L.SpatialDropout1D, L.SpatialDropout2D, L.SpatialDropout3D, L.Dropout, L.GaussianDropout)
+@rule(L.AlphaDropout, L.GaussianNoise, L.Identity, L.ActivityRegularization)
 def identity(call: Call) -> int:
     return call.inputs[0]
 
@@ -87,10 +78,8 @@ def _taken(call: Call, taken: np.ndarray) -> int:
             f"layer '{call.name}' moves entries across axes; expected one axis at a time. Write it "
             "as slices, reshapes and transpositions, one after the other."
         )
-    new = [
-        a for a, n in enumerate(taken.shape) if n > 1 and [a] not in goes
-    ]  # repeated along these
-    if new:
+    new = [a for a, n in enumerate(taken.shape) if n > 1 and [a] not in goes]
+    if new:  # the axes along which entries are repeated
         shape = (*shape, *(1 for _ in new))
         h = call.add(p.Reshape(call.input_shapes[0], shape), [h], shape)
         places, goes = (*places, *(np.zeros_like(taken) for _ in new)), [*goes, *([a] for a in new)]

@@ -35,9 +35,9 @@ for (const quiz of document.querySelectorAll("section.quiz")) {
   function tell() {
     const right = [...firstTries.values()].filter(Boolean).length;
     const answered = firstTries.size;
-    const all = answered === questions.length ? "all" : "the";
+    const left = questions.length - answered;
     score.textContent =
-      `Right at the first try: ${right} of ${all} ${answered} answered` +
-      (answered === questions.length ? "." : `, of ${questions.length}.`);
+      `Right at the first try: ${right} of ${answered}` +
+      (left ? `; ${left} ${left === 1 ? "question" : "questions"} left.` : ".");
   }
 }

@@ -166,12 +166,13 @@ class Session(NamedTuple):
 
 @dataclass(frozen=True)
 class Syllabus:
-    """A course: whom it is for, and its sessions."""
+    """A course: whom it is for, its sessions, and when their chapters are read."""
 
     file: str
     title: str
     audience: str
     sessions: tuple[Session, ...]
+    read: str = "beforehand"
 
     @property
     def subjects(self) -> list[str]:
@@ -207,6 +208,7 @@ LECTURE = Syllabus(
             "the notebooks of the three chapters, and chapter 1 for whoever wants the algebra",
         ),
     ),
+    read="afterwards",
 )
 
 UNIT = Syllabus(
@@ -281,10 +283,12 @@ def written(syllabus: Syllabus, found: Sequence[Chapter], book: Path) -> str:
         lines += ["", f"## {session.title}", ""]
         lines += [
             f"- [{chapter.number} {chapter.title}](../notebooks/{chapter.file}.ipynb), "
-            f"{chapter.minutes} minutes to read beforehand; "
+            f"{chapter.minutes} minutes to read {syllabus.read}; "
             f"[quiz](../quizzes/{chapter.file}.html)"
             for chapter in (by_subject[name] for name in session.chapters)
         ]
+        if len(session.chapters) > 1 and session.steps is NINETY:
+            lines += ["", "All are read beforehand; run live the one that raised most questions."]
         lines += ["", "| minutes | what |", "|---|---|"]
         lines += [f"| {minutes} | {what} |" for minutes, what in session.steps]
         lines += ["", f"At home: {session.home}."]

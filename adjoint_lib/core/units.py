@@ -89,8 +89,8 @@ class Units(Tabular):
         )  # (images, units of each, d_in)
         x = self.x.reshape(len(self.x), -1)
         image = np.einsum("nud,nd->nu", rows[..., : self._pixels], x)
-        weighed = rows[..., self._pixels :] * self._net.x_b.astype(rows.dtype)
-        parts = [weighed[..., s.slice].sum(-1) for s in self._net.sources]
+        weighted = rows[..., self._pixels :] * self._net.x_b.astype(rows.dtype)
+        parts = [weighted[..., s.slice].sum(-1) for s in self._net.sources]
         return np.stack([image, *parts], axis=-1).reshape(*self._kept, 1 + len(parts))
 
     @property

@@ -79,7 +79,7 @@ def integrated_gradients(
 
 
 def grad_cam(net: EquivalentNet, images: np.ndarray, classes: np.ndarray) -> Attribution:
-    """The last feature maps, each weighed by its mean gradient, without what is negative.
+    """The last feature maps, each weighted by its mean gradient, without what is negative.
 
     Selvaraju et al. 2017. The map is as coarse as the feature maps.
     """

@@ -66,9 +66,9 @@ class Decisions(NamedTuple):
     @property
     def digits(self) -> str:
         """One hexadecimal digit an image, of the four truth values as bits."""
-        weighed = RIGHT * self.right + SAME * self.same
-        weighed = weighed + IMAGE_RIGHT * self.image_right + BIASES_SAME * self.biases_same
-        return "".join(f"{digit:x}" for digit in weighed)
+        weighted = RIGHT * self.right + SAME * self.same
+        weighted = weighted + IMAGE_RIGHT * self.image_right + BIASES_SAME * self.biases_same
+        return "".join(f"{digit:x}" for digit in weighted)
 
 
 def decisions(image: np.ndarray, biases: np.ndarray, labels: np.ndarray) -> Decisions:

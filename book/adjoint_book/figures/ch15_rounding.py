@@ -260,11 +260,11 @@ def _edge_flips(ks: np.ndarray) -> np.ndarray:
     """The share of 1000 neurons with 27 weights, whose bias just shuts them, that k opens."""
     rng = np.random.default_rng(8)
     x, w = rng.uniform(-1, 1, (2, 1000, 27)).astype(np.float32)
-    b = -_weighed(x, w)
-    return np.array([np.mean(_weighed(np.float32(k) * x, w) + np.float32(k) * b > 0) for k in ks])
+    b = -_weighted(x, w)
+    return np.array([np.mean(_weighted(np.float32(k) * x, w) + np.float32(k) * b > 0) for k in ks])
 
 
-def _weighed(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _weighted(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """<x, w> for each row, term after term in float32."""
     return np.cumsum(x * w, axis=1, dtype=np.float32)[:, -1]
 

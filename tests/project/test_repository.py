@@ -370,8 +370,8 @@ def test_make_alone_lists_every_target_and_touches_nothing(tmp_path):
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_make_check_and_make_test_begin_with_the_same_lines(tmp_path):
-    def lines(target):
-        command = ["make", "-n", target, f"VENV={tmp_path}", f"PYTHON={sys.executable}"]
+    def lines(target, *settings):
+        command = ["make", "-n", target, f"VENV={tmp_path}", f"PYTHON={sys.executable}", *settings]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return re.findall(rf"^{tmp_path}/bin/(.*)$", run.stdout.split(".ready-dev\n")[-1], re.M)
 
@@ -380,6 +380,8 @@ def test_make_check_and_make_test_begin_with_the_same_lines(tmp_path):
         line.split()[0] for line in check
     ] == "ruff ruff codespell mypy lint-imports python".split()
     assert check[:-1] == test[: len(check) - 1]
+    oldest = lines("check", "CONSTRAINTS=constraints-oldest.txt")
+    assert oldest == [line for line in check if line != "mypy"]
     assert any(re.fullmatch(r"python -m pytest -q( -n 2 .*)?", line) for line in test)
 
 

@@ -9,7 +9,7 @@ from adjoint_book.build import pdf
 from browser import missing
 from repository import ROOT, text
 
-PAGE = """<html><body><article class="bd-article"><section id="top">
+PAGE = """<html><body><form class="bd-search"></form><article class="bd-article"><section id="top">
 <h1>{title}<a class="headerlink" href="#top">#</a></h1>
 {content}</section></article></body></html>"""
 
@@ -21,11 +21,13 @@ page on the screen</a> and <a href="https://example.org">elsewhere</a>.</p>
 <div class="cell">answer = None<pre>not answered yet: put it here</pre></div>
 <div class="cell tag_hide-cell"><details><summary>Solution</summary>
 <pre>answer = 42</pre></details></div>
-<h3>Exercise 1.2: choose</h3><details><summary>If you choose a</summary>Not so.</details>
-<details><summary>If you choose b</summary>Just so.</details>
-</section><h3>Question 1.1: explain</h3>
+<h3>Exercise 1.2: choose \\(x\\)</h3><p>a. One.</p><details><summary>If you choose a</summary>Not
+so.</details><p>b. Two.</p><details><summary>If you choose b</summary>Just so.</details>
+</section><p>No program can mark these; below each stands what an answer should have.</p>
+<h3>Question 1.1: explain</h3>
 <details><summary>What it should have</summary><p>Reasons.</p></details>
-<section class="quiz"><h2>Quiz</h2><p>Choose.</p><form><fieldset><legend>1. Two?</legend>
+<section class="quiz"><h2>Quiz</h2><p>Choose.</p>
+<form class="quiz-question"><fieldset><legend>1. Two?</legend>
 <label><input type="radio">Yes</label></fieldset><button>Check</button>
 <details><summary>All</summary><ol><li>Two it is.</li></ol></details></form></section>
 <h2>Further reading</h2>
@@ -80,8 +82,13 @@ def test_solutions_and_answers_go_to_the_end(joined):
     assert end.index("Exercise 1.1: count") < end.index("answer = 42") < end.index("Reasons.")
     assert '<a class="elsewhere" href="#01-one--solution-1">Solution</a>' in chapters
     assert 'id="01-one--solution-1"' in end
-    assert end.count("Exercise 1.2: choose") == 1 and chapters.count(">Solution</a>") == 2
-    assert end.index("If you choose a") < end.index("Not so.") < end.index("If you choose b")
+    assert end.count('Exercise 1.2: choose <span class="math">\\(x\\)</span>') == 1
+    assert (
+        chapters.index("b. Two.") < chapters.rindex(">Solution</a>")
+        and chapters.count(">Solution</a>") == 2
+    )
+    assert "at the end of the book stands what an answer should have" in chapters
+    assert end.index("If you choose a") < end.index("Not\nso.") < end.index("If you choose b")
     assert "Two?" in chapters and "Two it is." not in chapters
     assert end.index("Quiz, question 1") < end.index("Two it is.")
     assert chapters.count("Answers to this quiz") == 1 and "<input" not in body

@@ -42,7 +42,7 @@ WAIT = 600_000  # milliseconds, by the page's clock, for its mathematics
 LEFT_OUT = {"explorer", "claims", "promises", "exercises-index", "api", "gallery"}
 DROPPED = (
     "script, style, .headerlink, .prev-next-footer, button, .tag_setup, .toctree-wrapper, "
-    "section.quiz > p, .quiz-said, input, [data-adjoint-explorer], .tag_remove-cell"
+    "section.quiz > p, .quiz-said, input, [data-adjoint-explorer], .tag_remove-cell, .sd-btn"
 )
 ANSWERED = {  # the words of a link to the end, by what asks
     "Exercise": "Solution",
@@ -51,6 +51,8 @@ ANSWERED = {  # the words of a link to the end, by what asks
 }
 CHOICE = re.compile(r"\s*If you choose ")  # above what is said to one of several answers
 UNANSWERED = "not answered yet"
+MOVED = "below each stands", "at the end of the book stands"  # what an answer should have
+MATHEMATICS = re.compile(r"\\\(.+?\\\)")
 
 
 @dataclass
@@ -131,6 +133,8 @@ def _page(site: Path, name: str) -> Page:
         raise DataError(f"{path}: expected an article with a heading, found none. Build it again.")
     for tag in content.select(DROPPED):
         tag.decompose()
+    for text in content.find_all(string=re.compile(MOVED[0])):
+        text.replace_with(text.replace(*MOVED))
     for cell in content.select("div.cell"):
         if UNANSWERED in cell.get_text():
             cell.decompose()
@@ -140,7 +144,7 @@ def _page(site: Path, name: str) -> Page:
 
 def _take_solutions(page: Page) -> None:
     """Take out what answers an exercise or a question, with a link to where it will be."""
-    number, last = 0, ""
+    number, last, link = 0, "", None
     for tag in list(page.content.select("div.tag_hide-cell, details")):
         if tag.decomposed or tag.find_parent("details") or tag.find_parent(class_="tag_hide-cell"):
             continue
@@ -149,11 +153,11 @@ def _take_solutions(page: Page) -> None:
             continue
         number += 1
         place = f"{page.name}--solution-{number}"
-        if title.split(",")[0] != last:  # one link for all answers of a quiz or a choice
+        if link is None or title.split(",")[0] != last:
             link = _new(
                 f'<p class="solved"><a href="#{place}">{ANSWERED[title.split()[0]]}</a></p>'
             )
-            tag.insert_before(link)
+        tag.insert_before(link)  # one for a quiz or a choice, after the last answer
         last = title.split(",")[0]
         page.solutions.append((place, title, tag.extract()))
     for part in [page.content, *(content for _, _, content in page.solutions)]:
@@ -163,8 +167,9 @@ def _take_solutions(page: Page) -> None:
 
 def _asked(tag: Tag) -> str:
     """The exercise or question that a folded part answers, or nothing if it answers none."""
-    if question := tag.find_parent("form"):
-        return f"Quiz, question {len(question.find_all_previous('form')) + 1}"
+    quiz = {"name": "form", "class_": "quiz-question"}
+    if question := tag.find_parent(**quiz):
+        return f"Quiz, question {len(question.find_all_previous(**quiz)) + 1}"
     heading = tag.find_previous(["h2", "h3"])
     found = re.search(
         r"(Exercise|Question) .+", " ".join(heading.get_text().split()) if heading else ""
@@ -281,10 +286,14 @@ def _solutions(pages: list[Page]) -> str:
             parts.append(f"<h2>{escape(page.title)}</h2>")
         last = ""
         for place, title, content in page.solutions:
-            heading = "" if title == last else f"<h3>{escape(title)}</h3>"
+            heading = "" if title == last else f"<h3>{_with_mathematics(title)}</h3>"
             parts.append(f'<div class="solution" id="{place}">{heading}{content}</div>')
             last = title
     return "".join([*parts, "</section>"])
+
+
+def _with_mathematics(title: str) -> str:
+    return MATHEMATICS.sub(r'<span class="math">\g<0></span>', escape(title))
 
 
 def _soup(text: str) -> BeautifulSoup:

@@ -138,10 +138,34 @@ def test_maps_read_out_what_is_under_the_pointer_and_the_way_back_adds_up(browse
         assert here + biases == pytest.approx(float(value), abs=2e-3 * (abs(here) + abs(biases)))
 
 
+def test_a_units_value_is_found_at_every_image(browser, page_of):
+    net, images, path = page_of("vgg7")
+    expected = net.value(images)["conv5"].numpy()[:, 3, 4, 17]
+    with opened(browser, path, "#net=vgg7&layer=conv5&mode=RM2&unit=3,4,17") as page:
+        settled(page, "map 17")
+        page.locator("[data-part=at-images]").click()
+        page.wait_for_function(f"{PART}('at-images-said').textContent.includes('smallest')")
+        said = page.locator("[data-part=at-images-said]").inner_text()
+        numbers = page.locator("[data-part=samples] span").all_inner_texts()
+        found = [float(each.replace("−", "-")) for each in numbers]
+        np.testing.assert_allclose(found, expected, rtol=1e-2)
+        most, least = int(np.argmax(expected)), int(np.argmin(expected))
+        assert f"largest at image {most}: " in said and f"smallest at image {least}: " in said
+        page.locator("[data-part=one]").press("PageDown")  # of another unit, they say nothing
+        settled(page, "map 18")
+        assert page.locator("[data-part=samples] span").all_inner_texts() == ["", "", ""]
+        page.evaluate(f"{PART}('at-images').click(); {PART}('at-images').click()")
+        page.wait_for_function(f"{PART}('at-images').textContent.startsWith('Its value')")
+        assert page.locator("[data-part=at-images-said]").inner_text() == ""
+
+
 def test_the_keyboard_is_enough(browser, page_of):
     net, images, path = page_of("vgg7")
     with opened(browser, path, "#net=vgg7&layer=conv4&mode=RM2&unit=3,4,5") as page:
         settled(page, "y 3, x 4, map 5")
+        sliders = [page.get_by_role("slider", name=name) for name in ("Brightness", "z = k")]
+        said = [slider.get_attribute("aria-valuetext") for slider in sliders]
+        assert said == ["× 1.00", "k = 1/8"]
         seen = []
         for _ in range(60):  # to the large map, however many stops lie before it
             page.keyboard.press("Tab")
@@ -211,6 +235,7 @@ def test_a_notebooks_frame_computes_in_a_sandbox(browser, tmp_path):
     (tmp_path / "notebook.html").write_text(f"<!doctype html><title>Notebook</title>{frame}")
     with opened(browser, tmp_path / "notebook.html") as page:
         said = settled(page.frames[1])
+        assert not page.frames[1].locator("[data-part=address]").is_visible()  # it has no address
     assert "equal up to rounding" in said
 
 
@@ -276,6 +301,38 @@ def test_mobilenet_and_a_unet_have_pages(browser, tmp_path):
         scale = np.abs(unit.image).max()
         np.testing.assert_allclose(found["image"], unit.image.ravel(), rtol=0, atol=1e-4 * scale)
         assert abs(found["value"] - unit.value) < 1e-5 * found["scale"]
+
+
+def test_a_series_is_wide_enough_to_be_clicked(browser, tmp_path):
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            layers.Input((96, 2)),
+            layers.Conv1D(5, 3, activation="relu"),
+            layers.MaxPooling1D(2),
+            layers.Conv1D(4, 3, name="last"),
+        ]
+    )
+    al.models.randomise(model, 0)
+    net = al.equivalent(model)
+    x = np.random.default_rng(0).normal(size=(2, 96, 2)).astype("float32")
+    net.explorer(x).save(tmp_path / "series.html")
+    with opened(browser, tmp_path / "series.html", f"#net={net.name}&layer=last&unit=9,3") as page:
+        settled(page, "x 9, map 3")
+        for name in ("x-canvas", "h-canvas", "one-canvas"):
+            box = page.locator(f"[data-part={name}]").bounding_box()
+            assert box["height"] >= box["width"] / 4 - 1
+        field, x_box = (
+            page.locator(f"[data-part={n}]").bounding_box() for n in ("x-field", "x-canvas")
+        )
+        assert field["width"] == pytest.approx(x_box["width"] * 8 / 96, abs=4)  # 2 (3 - 1) + 1 + 3
+        canvas = page.locator("[data-part=maps-canvas]")
+        box = canvas.bounding_box()
+        canvas.click(position={"x": box["width"] * 30.5 / 45, "y": box["height"] * 1.5 / 4})
+        said = settled(page, "x 30, map 1")
+    value = float(re.search(r"value (\S+),", said)[1].replace("−", "-"))
+    unit = net.hypersurface(x[0], "last")[30, 1]
+    assert value == pytest.approx(float(unit.value), rel=1e-3, abs=1e-5)
 
 
 def unet():
@@ -353,7 +410,7 @@ def test_the_brush_paints_by_keyboard_and_by_mouse(browser, page_of):
         settled(page, "y 16, x 16, map 3")
         page.locator("[data-part=brush]").check()
         page.locator("[data-part=brush-size]").select_option("1")
-        page.get_by_role("radio", name="white").click()
+        page.get_by_role("button", name="white").click()
         page.locator("[data-part=input]").focus()
         page.keyboard.press("ArrowRight")  # from the middle
         page.keyboard.press("Space")

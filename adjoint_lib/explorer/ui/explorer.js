@@ -284,11 +284,12 @@ export class Explorer {
 
   write_address() {
     this.address = written(this.state);
+    const {address} = this.host.dataset;
     if (this.follows_address) {
       clearTimeout(this.writing);
       this.writing = setTimeout(() => history.replaceState(history.state, "", `#${this.address}`), 150);
-    } else if (this.host.dataset.address) {
-      this.parts.address.href = `${this.host.dataset.address}#${this.address}`;
+    } else if (address && address !== "here") {  // to a notebook's frame, no address leads
+      this.parts.address.href = `${address}#${this.address}`;
       this.parts.address.hidden = false;
     }
   }

@@ -48,7 +48,7 @@ export function png(pictures, lines, {table, ends}) {
     context.drawImage(picture.canvas, left, 34, size, heights[at]);
   });
   lines.forEach((text, at) => context.fillText(text, gap, below + 24 * at, canvas.width - 2 * gap));
-  const base = below + 24 * lines.length, left = gap + context.measureText(ends[0]).width + 8;
+  const base = below + 24 * lines.length, left = gap + Math.ceil(context.measureText(ends[0]).width) + 8;
   context.fillText(ends[0], gap, base);
   for (let x = 0; x < 255; x++) {
     context.fillStyle = `rgb(${table.subarray(6 * x, 6 * x + 3).join(" ")})`;

@@ -5,6 +5,9 @@ import {PAINTS, bytes_of_picture, image_of, own_text, painted, painted_text} fro
 import {draw_image, frame} from "./pictures.js";
 import {number, percent, whole} from "./words.js";
 
+/** What a unit's values at all images depend on. */
+const UNIT = ["net", "data", "dtype", "layer", "mode", "unit", "against", "k", "light"];
+
 export class ImageView {
   constructor(explorer) {
     this.explorer = explorer;
@@ -27,6 +30,7 @@ export class ImageView {
       parts[name].addEventListener("pointerdown", (event) => this.moved(event, name === "input"));
       parts[name].addEventListener("pointerleave", () => explorer.point(null));
     }
+    parts["at-images"].addEventListener("click", () => this.find_values());
     parts.input.addEventListener("keydown", (event) => this.keyed(event));
     parts.input.addEventListener("blur", () => explorer.point(null));
   }
@@ -39,14 +43,13 @@ export class ImageView {
       button.type = "button";
       button.title = name;
       button.setAttribute("aria-label", name);
-      button.setAttribute("role", "radio");
       button.style.background = `rgb(${rgb.join(" ")})`;
       button.addEventListener("click", () => choose(letter));
       buttons.set(letter, button);
     }
     const choose = (letter) => {
       this.colour = letter;
-      for (const [other, button] of buttons) button.setAttribute("aria-checked", String(other === letter));
+      for (const [other, button] of buttons) button.setAttribute("aria-pressed", String(other === letter));
     };
     this.parts.paints.append(...buttons.values());
     choose(this.colour);
@@ -108,37 +111,89 @@ export class ImageView {
     if (text !== explorer.state.paint) explorer.update({paint: text}, {gently: true});
   }
 
+  // ---------------------------------------------------------------- the unit at every image
+
+  /** The unit's value at each embedded image, one after the other; once more, and it stops. */
+  async find_values() {
+    const {explorer, parts} = this, {sources, samples, state} = explorer;
+    if (this.finding) return this.finding.abort();
+    const {signal} = (this.finding = new AbortController()), said = parts["at-images-said"];
+    const asked = {network: sources.file_of(state.net, state.data), dtype: state.dtype, k: state.k, ...explorer.asked_unit()};
+    parts["at-images"].textContent = "Stop";
+    this.show_values({key: explorer.key(UNIT), values: []});
+    try {
+      for (let n = 0; n < samples.count; n++) {
+        said.textContent = `Image ${n + 1} of ${samples.count} …`;
+        const image = await sources.image({...state, image: String(n), own: "", paint: ""}, null);
+        const {network_value} = await sources.engine.unit({...asked, image}, {signal});
+        this.values.values.push(network_value);
+        this.show_values(this.values);
+      }
+      const {values} = this.values, most = values.indexOf(Math.max(...values)), least = values.indexOf(Math.min(...values));
+      said.textContent =
+        `The numbers stand below the images: largest at ${this.name_of(most)}, ${number(values[most], 4)}, ` +
+        `smallest at ${this.name_of(least)}, ${number(values[least], 4)}.`;
+    } catch (error) {
+      said.textContent = signal.aborted ? "" : error.message;
+    } finally {
+      this.finding = null;
+      parts["at-images"].textContent = "Its value at every image";
+    }
+  }
+
+  /** Put the values below the images, those that are known. */
+  show_values(found) {
+    this.values = found;
+    [...this.parts.samples.children].forEach((button, n) => {
+      const value = found?.values[n];
+      button.lastElementChild.textContent = value === undefined ? "" : number(value, 3);
+    });
+  }
+
+  /** An embedded image in words. @param {number} n */
+  name_of(n) {
+    const {labels, classes} = this.explorer.config.datasets.find(({key}) => key === this.explorer.state.data);
+    return `image ${n}${labels ? `: ${classes?.[labels[n]] ?? labels[n]}` : ""}`;
+  }
+
   // ---------------------------------------------------------------- showing
 
   show_image() {
     const {explorer, parts} = this;
+    if (this.values && this.values.key !== explorer.key(UNIT)) {
+      this.finding?.abort();
+      this.show_values(null);
+      parts["at-images-said"].textContent = "";
+    }
     const {state, image} = explorer;
     const about = explorer.config.datasets.find(({key}) => key === state.data);
     const [low, high] = about.range ?? extent(image);
     const how = {...this.frame, low, high};
     draw_image(parts["x-canvas"], image, how);
-    const label = about.labels?.[Number(state.image)], names = about.classes;
-    const said = state.image === "own" ? "Your picture" : `Image ${state.image}${label === undefined ? "" : `: ${names?.[label] ?? label}`}`;
+    const said = state.image === "own" ? "Your picture" : capital(this.name_of(Number(state.image)));
     parts["image-name"].textContent = said + (state.paint ? ", painted on" : "");
     parts.input.setAttribute("aria-label", parts["image-name"].textContent);
     parts.light.value = state.light;
     parts["light-said"].textContent = `× ${state.light.toFixed(2)}`;
+    parts.light.setAttribute("aria-valuetext", parts["light-said"].textContent);
     parts["own-row"].hidden = parts["brush-row"].hidden = !about.range || !explorer.samples.range;
-    this.show_samples(about, how);
+    this.show_samples(how);
   }
 
-  show_samples(about, how) {
+  show_samples(how) {
     const {explorer, parts} = this;
     if (this.samples !== explorer.samples) {
       this.samples = explorer.samples;
       const buttons = Array.from({length: this.samples.count}, (_, n) => {
         const button = document.createElement("button"), canvas = document.createElement("canvas");
+        const value = Object.assign(document.createElement("span"), {className: "small"});
         button.type = "button";
-        button.setAttribute("aria-label", `Image ${n}${about.labels ? `: ${about.classes?.[about.labels[n]] ?? about.labels[n]}` : ""}`);
+        canvas.setAttribute("role", "img");
+        canvas.setAttribute("aria-label", capital(this.name_of(n)));
         button.addEventListener("click", () => explorer.update({image: String(n), own: "", paint: ""}));
         draw_image(canvas, this.samples.image(n), how);
         canvas.classList.toggle("series", how.rows === 1);
-        button.append(canvas);
+        button.append(canvas, value);
         return button;
       });
       parts.samples.replaceChildren(...buttons);
@@ -219,6 +274,8 @@ function spans(field, shape) {
   const [top, bottom] = field[0];
   return {top, bottom, left, right};
 }
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function extent(image) {
   let low = Infinity, high = -Infinity;

@@ -10,7 +10,7 @@ import {in_words} from "./units.js";
 import {as_terms, bar, colour_scale, number, percent, row, signed, whole} from "./words.js";
 
 const SHOWN = 10;  // class scores, the highest
-const BUTTONS = ["explain", "png", "json", "npy", "check-layer"];  // that need a unit
+const BUTTONS = ["at-images", "explain", "png", "json", "npy", "check-layer"];  // that need a unit
 
 export class UnitView {
   constructor(explorer) {
@@ -168,8 +168,10 @@ export class UnitView {
 
   show_k() {
     const {parts, explorer} = this, {k} = explorer.state;
+    const said = k < 1 && Number.isInteger(1 / k) ? `1/${1 / k}` : number(k, 3);
     parts.k.value = Math.log2(k);
-    parts["k-said"].textContent = `k = ${k >= 1 || Number.isInteger(1 / k) ? (k >= 1 ? number(k, 3) : `1/${1 / k}`) : number(k, 3)}`;
+    parts.k.setAttribute("aria-valuetext", `k = ${said}`);
+    parts["k-said"].textContent = `k = ${said}`;
   }
 
   show_comparison() {
@@ -226,7 +228,7 @@ export class UnitView {
     const {unit, net, state, image} = this.explorer;
     const found = {
       ...state, image_number: state.image, digest: net.digest, value: unit.value, network_value: unit.network_value, contributions: unit.contributions,
-      scale: unit.scale, bound: unit.bound, receptive_field: unit.receptive_field,
+      scale: unit.scale, bound: unit.bound, receptive_field: unit.receptive_field, way_back: unit.way_back,
       x: Array.from(image), image: Array.from(unit.image), bias: Array.from(unit.bias), image_shape: net.input_shape,
     };
     save(new Blob([JSON.stringify(found)], {type: "application/json"}), `${this.file_name}.json`);

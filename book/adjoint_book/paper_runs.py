@@ -49,6 +49,13 @@ def state(model: str = "vgg7", dataset: str = "cifar10") -> str:
     )
 
 
+def judged(model: str, dataset: str) -> dict:
+    """The training to hold against the paper's accuracy: by its own recipe, if that has ended."""
+    record = al.training.kept(model, dataset)
+    ended = record is not None and "test" in record["accuracy"]
+    return record if record and ended else al.models.trained(model)[dataset]
+
+
 def _steps(record: dict) -> tuple[int, int, int]:
     """The epochs that are whole, the steps taken and the steps of the whole run."""
     reached, recipe = record["reached"], record["recipe"]

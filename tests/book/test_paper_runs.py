@@ -65,12 +65,16 @@ def test_an_unfinished_run_is_called_so_and_a_newer_record_is_shown(keep):
     assert "epoch 321 of 501" in paper_runs.state() and paper_runs.stages()[1][2] == "21 of 100"
 
 
-def test_a_finished_run_shows_its_test_accuracy_beside_the_papers(keep):
+def test_a_finished_run_shows_its_test_accuracy_beside_the_papers(keep, monkeypatch):
+    shipped = {"recipe": {"name": "fast"}}
+    monkeypatch.setattr(al.models, "trained", lambda model: {"cifar10": shipped})
     keep(500, 0)
+    assert paper_runs.judged("vgg7", "cifar10") is shipped
     before = len(figures.paper_run().axes[0].lines)
     test = {"value": 0.9, "correct": 9000, "count": 10_000, "interval_95": [0.894, 0.906]}
     keep(501, 0, name="vgg7-cifar10.json", accuracy={"test": test})
     said = paper_runs.state()
+    assert paper_runs.judged("vgg7", "cifar10")["accuracy"] == {"test": test}
     assert "has ended" in said and "90.0 % (89.4 to 90.6)" in said and "unfinished" not in said
     assert f"{paper.accuracy('vgg7', 'cifar10'):.1f} %" in said
     assert [row[2] for row in paper_runs.stages()] == ["300 of 300", "100 of 100", "101 of 101"]

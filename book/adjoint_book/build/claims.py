@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 import adjoint_lib as al
-from adjoint_book import equations, paper_tables, tables
+from adjoint_book import equations, paper_runs, paper_tables, tables
 from adjoint_book.paper_tables import NAMES
 from adjoint_lib.experiments import models, paper, resources
 from adjoint_lib.frontend.layers import PadChannels
@@ -371,7 +371,7 @@ def _variance() -> Finding:
 def _accuracies() -> Finding:
     reached, same_recipe = 0, 0
     for model, dataset in PAIRS:
-        record = al.models.trained(model)[dataset]
+        record = paper_runs.judged(model, dataset)
         _, high = record["accuracy"]["test"]["interval_95"]
         reached += 100 * high >= paper.accuracy(model, dataset)
         same_recipe += record["recipe"]["name"] == "paper"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import adjoint_lib as al
-from adjoint_book import equations, figures, paper_tables, tables
+from adjoint_book import equations, figures, paper_runs, paper_tables, tables
 from adjoint_book.build import verdicts
 from adjoint_book.figures.ch14_feature_maps import FEATURE_MAPS, paper_maps
 from adjoint_book.paper_tables import NAMES
@@ -49,8 +49,11 @@ class Row:
 
 def _recipe(model: str, dataset: str) -> str:
     """The recipe that trained the shipped weights, with its epochs."""
-    recipe = al.models.trained(model)[dataset]["recipe"]
-    return f"{recipe['name']}, {recipe['epochs']} epochs"
+    return _named(al.models.trained(model)[dataset])
+
+
+def _named(record: dict) -> str:
+    return f"{record['recipe']['name']}, {record['recipe']['epochs']} epochs"
 
 
 @functools.cache
@@ -171,8 +174,9 @@ def _schedule(number: int, model: str, dataset: str) -> Row:
 
 
 def _accuracy(number: int, model: str, dataset: str) -> Row:
+    record = paper_runs.judged(model, dataset)
+
     def cells() -> Cells:
-        record = al.models.trained(model)[dataset]
         test = record["accuracy"]["test"]
         low, high = (100 * end for end in test["interval_95"])
         theirs = paper.accuracy(model, dataset)
@@ -182,12 +186,12 @@ def _accuracy(number: int, model: str, dataset: str) -> Row:
         return Cells(
             f"{theirs:.1f} % after {epochs} epochs",
             f"{100 * test['value']:.1f} % ({low:.1f} to {high:.1f})",
-            f"{test['count']:,} images; {_recipe(model, dataset)}",
+            f"{test['count']:,} images; {_named(record)}",
             verdict,
         )
 
     title = f"Table {number}: test accuracy of {NAMES[model]}, {DATASETS[dataset]}"
-    command = f"train --model {model} --dataset {dataset}"
+    command = f"train --model {model} --dataset {dataset} --recipe {record['recipe']['name']}"
     return Row("table", title, TRAINING[model], (command,), cells)
 
 

@@ -29,7 +29,15 @@ class Tabular:
 
     def to_dataframe(self) -> Any:
         """The numbers as a `pandas.DataFrame`; pandas is imported when this is called."""
-        return self.records().to_dataframe()
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise InputError(
+                f"expected pandas, which makes data frames, but it cannot be imported ({error}). "
+                "Install it (pip install pandas), or use to_csv() or to_markdown()."
+            ) from error
+        found = self.records()
+        return pandas.DataFrame([found.values(row) for row in found], columns=found.header)
 
     @overload
     def to_csv(self) -> str: ...
@@ -38,15 +46,25 @@ class Tabular:
     def to_csv(self, path: str | Path) -> None: ...
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """The numbers as comma-separated text, or written to a file."""
-        return self.records().to_csv(path) if path else self.records().to_csv()
+        """The numbers as comma-separated text, or written to a file, whole or not at all."""
+        text, found = io.StringIO(), self.records()
+        rows = [found.header, *(found.values(row) for row in found)]
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        if path is None:
+            return text.getvalue()
+        with replacing(path) as file:
+            file.write(text.getvalue().encode())
+        return None
 
     def to_markdown(self) -> str:
         """The table in Markdown."""
-        return self.table().to_markdown()
+        found = self.table()
+        lines = [found.header, ["---"] * len(found.header), *map(found.cells, found)]
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
-class Table(Sequence[Row], Generic[Row]):
+class Table(Tabular, Sequence[Row], Generic[Row]):
     """A sequence of records that prints itself as a table.
 
     Args:
@@ -85,40 +103,9 @@ class Table(Sequence[Row], Generic[Row]):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def to_dataframe(self) -> Any:
-        """A `pandas.DataFrame`; pandas is imported when this is called."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError as error:
-            raise InputError(
-                f"expected pandas, which makes data frames, but it cannot be imported ({error}). "
-                "Install it (pip install pandas), or use to_csv() or to_markdown()."
-            ) from error
-        return pandas.DataFrame([self.values(row) for row in self.rows], columns=self.header)
-
-    @overload
-    def to_csv(self) -> str: ...
-
-    @overload
-    def to_csv(self, path: str | Path) -> None: ...
-
-    def to_csv(self, path: str | Path | None = None) -> str | None:
-        """The table as comma-separated text, or written to a file, whole or not at all."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(
-            [self.header, *(self.values(row) for row in self.rows)]
-        )
-        if path is None:
-            return text.getvalue()
-        with replacing(path) as file:
-            file.write(text.getvalue().encode())
-        return None
-
-    def to_markdown(self) -> str:
-        """The table in Markdown."""
-        lines = [self.header, ["---"] * len(self.header), *map(self.cells, self.rows)]
-        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
-        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+    def table(self) -> Table[Row]:
+        """Itself."""
+        return self
 
     def __repr__(self) -> str:
         lines = [self.header, *(self.cells(row) for row in self.rows)]

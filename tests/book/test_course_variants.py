@@ -30,7 +30,7 @@ def test_students_have_numbers_of_their_own_that_stay(chapter):
     assert len(set(texts)) >= 18
     assert texts == [own(chapter, str(student)).text for student in range(20)]
     answers = {str(np.asarray(own(chapter, student).answer()).tolist()) for student in range(20)}
-    assert len(answers) >= 2
+    assert len(answers) >= 10
 
 
 @each

@@ -108,7 +108,7 @@ def folding(rng: Random) -> Variant:
 )
 def proof(rng: Random) -> Variant:
     """The k at which a pre-activation changes its sign, the bias held."""
-    a, x, flip = -int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.integers(3, 12)) / 2
+    a, x, flip = -int(rng.integers(1, 6)), int(rng.integers(1, 5)), int(rng.integers(5, 60)) / 4
     c = -a * x * flip
     return Variant(
         f"A pre-activation is $h = a\\,x + c$ with `task['a'] = {a}`, the pixel "
@@ -156,24 +156,25 @@ def five_modes(rng: Random) -> Variant:
 @variant(
     "computing-it-fast",
     "push or pull?",
-    '"push" or "pull"',
-    "answer = 'pull' if task['units'] < task['directions'] else 'push'",
+    "a whole number",
+    "answer = task['images'] * min(task['units'], task['directions'])",
 )
 def computing_it_fast(rng: Random) -> Variant:
     """Which direction is cheaper for some units of a layer."""
     biases, side = int(rng.integers(50, 700)), int(rng.choice([8, 16, 32]))
     channels, images = int(rng.choice([3, 10, 40, 64])), int(rng.integers(1, 4))
     units, directions = side * side * channels, 3072 + biases
-    cheaper = "pull" if units < directions else "push"
+    wrong = images * max(units, directions)
     return Variant(
         f"You want $H$ of every unit in {channels} channels of a map of {side} by {side}, for "
-        f"{images} image(s): `task['units'] = {units}` for each. {directions} directions reach "
-        "them (`task['directions']`). A run forward for one direction costs as much as one back "
-        "for one unit. Which is cheaper?",
-        {"units": units, "directions": directions},
-        lambda: cheaper,
-        "each image has a pattern of its own, so their number is no matter.",
+        f"`task['images'] = {images}` image(s): `task['units'] = {units}` for each. {directions} "
+        "directions reach them (`task['directions']`). A run forward for one direction costs as "
+        "much as one back for one unit. How many runs does the cheaper way take, in all?",
+        {"units": units, "directions": directions, "images": images},
+        lambda: images * min(units, directions),
+        "each image has a pattern of its own, so each takes its own runs.",
         "Compare the number of units with that of directions, for one image.",
+        [(wrong, "That is the dearer way.")],
     )
 
 
@@ -272,19 +273,25 @@ def fixup(rng: Random) -> Variant:
 @variant(
     "verification-cifar10",
     "count your misses",
-    "a whole number",
-    "c, c_hat = task['c'], task['c_hat']\nanswer = int((abs((c_hat - c) / c) > 0.01).sum())",
+    "[how many miss, the largest |error| in per cent]",
+    "errors = 100 * abs((task['c_hat'] - task['c']) / task['c'])\n"
+    "answer = [(errors > 1).sum(), errors.max()]",
 )
 def verification_cifar10(rng: Random) -> Variant:
     """How many units miss 1 %."""
     c = rng.choice([-1, 1], 9) * np.round(10.0 ** rng.uniform(-6, 0.5, 9), 7)
     errors = rng.choice([-1, 1], 9) * np.array([2.5e-7, 4e-8, 1e-7] * 3)
     c_hat = c + errors
+
+    def relative() -> np.ndarray:
+        return 100 * np.abs((c_hat - c) / c)
+
     return Variant(
         f"The values of nine units are `task['c'] = {c.tolist()}`, and their reconstructions are "
-        "in `task['c_hat']`. How many miss the paper's 1 %?",
+        "in `task['c_hat']`. How many miss the paper's 1 %, and how large is the largest relative "
+        "error, in per cent and without its sign?",
         {"c": c, "c_hat": c_hat},
-        lambda: int((np.abs(errors / c) > 0.01).sum()),
+        lambda: [(relative() > 1).sum(), relative().max()],
         "all errors are of one size; the misses are the values near zero.",
         "A unit misses if |c_hat - c| / |c| is above 0.01.",
     )

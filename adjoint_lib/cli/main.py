@@ -6,6 +6,7 @@ Nothing here imports TensorFlow: help and wrong usage are answered at once.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
                 return _say(str(error), BAD_INPUT)
             if isinstance(error, OSError):
                 return _say(
-                    f"{_what_failed()}: {error}. Make room or name another place.", NOT_DONE
+                    f"{_what_failed(error)}: {error}. Make room or name another place.", NOT_DONE
                 )
             traceback.print_exc()
             return NOT_DONE
@@ -67,16 +68,26 @@ def _run(argv: list[str] | None) -> int:
             raise
         return stop.code  # argparse has said all: help, version or wrong usage
     finally:
-        sys.stdout.flush()  # here rather than at exit, so that a closed pipe is noticed
+        _flush()  # here rather than at exit, so that a closed pipe is noticed
     return 0 if passed else FAILED
 
 
-def _what_failed() -> str:
-    """Where the system refused to write, if that is the standard output."""
+class _Unwritable(OSError):
+    """Standard output cannot be written to."""
+
+
+def _flush() -> None:
     try:
         sys.stdout.flush()
-    except OSError:
+    except BrokenPipeError:
+        raise
+    except OSError as error:
         _discard(sys.stdout)
+        raise _Unwritable(*error.args) from error
+
+
+def _what_failed(error: OSError) -> str:
+    if isinstance(error, _Unwritable):
         return "standard output could not be written"
     return "a file could not be read or written"
 
@@ -154,6 +165,8 @@ def leave() -> NoReturn:
 
     After an interrupt it ends at once, as TensorFlow may crash when it is torn down then.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # argparse hides that an unbuffered one is full
+        sys.stdout.reconfigure(write_through=False)
     code = main()
     if code == INTERRUPTED:
         sys.stdout.flush()

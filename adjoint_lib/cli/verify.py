@@ -250,8 +250,10 @@ def _settle(options: argparse.Namespace) -> None:
         raise InputError("--data takes images of your own: leave out --dataset and --full.")
     if not options.data:
         options.images = options.images or DEFAULT_IMAGES
-    if options.scheduler == "":
-        raise InputError("--scheduler: expected an address such as tcp://host:8786, got ''.")
+    if options.scheduler is not None and not options.scheduler.strip():
+        raise InputError(
+            f"--scheduler: expected an address such as tcp://host:8786, got {options.scheduler!r}."
+        )
     if options.seed is not None and weights != "random" and not (options.model and weights is None):
         raise InputError("--seed is for --weights random; nothing else here is drawn by chance.")
     if options.file and weights in data.CLASS_NAMES:

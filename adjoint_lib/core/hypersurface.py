@@ -361,13 +361,13 @@ def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
             "expected ints and slices as index, got a list, an array or a mask. For scattered "
             "units use .at(units), one index tuple in each row; for a mask .at(np.argwhere(mask))."
         )
-    if sum(part is Ellipsis for part in parts) > 1 or len(
-        [p for p in parts if p is not Ellipsis]
-    ) > len(shape):
+    dots = sum(part is Ellipsis for part in parts)
+    if dots > 1 or len(parts) - dots > len(shape):
         raise InputError(
-            f"expected at most {len(shape)} indices for units of shape {shape}, got {len(parts)}."
+            f"expected at most {len(shape)} indices for units of shape {shape}, and one '...', got "
+            f"{len(parts) - dots} and {dots}."
         )
-    missing = [slice(None)] * (len(shape) - sum(part is not Ellipsis for part in parts))
+    missing = [slice(None)] * (len(shape) - len(parts) + dots)
     where = next((at for at, part in enumerate(parts) if part is Ellipsis), len(parts))
     return iter([*parts[:where], *missing, *parts[where + 1 :]])
 

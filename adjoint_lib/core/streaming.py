@@ -46,7 +46,10 @@ def hypersurfaces(
     if only not in ONLY:
         raise InputError(f"expected only as one of {', '.join(map(repr, ONLY))}, got {only!r}.")
     axes = mode_of(net.layer(layer), mode).shape(net.layer(layer))
-    chosen = np.asarray(units)
+    try:
+        chosen = np.asarray(units)
+    except ValueError as error:  # ragged
+        raise InputError(f"expected units as rows of {len(axes)} integers, got: {error}") from error
     if chosen.ndim == 1 and len(axes) == 1:
         chosen = chosen[:, None]
     if chosen.ndim != 2 or not len(chosen):
@@ -93,6 +96,11 @@ def _one_by_one(net: EquivalentNet, images: Any, size: int) -> Iterator[np.ndarr
     if isinstance(images, (np.ndarray, tf.Tensor)):
         whole = images[None] if len(images.shape) == len(net.input_shape) else images
         images = (whole[i : i + size] for i in range(0, len(whole), size))
+    if not isinstance(images, Iterable):
+        raise InputError(
+            "expected images as an array, a tf.data.Dataset or another iterable, got "
+            f"{type(images).__name__}."
+        )
     for element in images:
         found = element[0] if isinstance(element, tuple) else element
         yield from net.check_images(found).numpy()

@@ -153,8 +153,10 @@ class Units(Tabular):
             DataError: for a file that is damaged, or contradicts itself.
             InputError: for units of another network.
         """
-        path = Path(path)
-        size = path.stat().st_size if path.is_file() else 0
+        expected, remedy = "units saved by adjoint_lib", "Compute and save them again."
+        with decoding(path, expected, remedy):
+            path = Path(path)
+            size = path.stat().st_size
 
         def accept(headers: Mapping[str, Header]) -> None:
             found = {name: header.dtype.kind for name, header in headers.items()}
@@ -163,7 +165,6 @@ class Units(Tabular):
             if sum(header.nbytes for header in headers.values()) > size:
                 raise ValueError("compressed arrays, which `save` does not write")
 
-        expected, remedy = "units saved by adjoint_lib", "Compute and save them again."
         arrays = read_arrays(path, expected, remedy, accept)
         with decoding(path, expected, remedy):
             found = _restored(arrays)

@@ -58,6 +58,10 @@ def explain(net: EquivalentNet, image: np.ndarray, unit: Sequence[str | int] | s
         image: x, of shape `net.input_shape`, scaled as in training.
         unit: the layer's name and the unit's index.
     """
+    if not isinstance(unit, Sequence):
+        raise InputError(
+            f"expected a unit as the layer's name and numbers, ('conv10', 5, 7, 12), got {unit!r}."
+        )
     name, *index = (unit,) if isinstance(unit, str) else unit
     layer = net.layer(str(name))
     if len(index) != len(layer.shape) or np.shape(image) != net.input_shape:

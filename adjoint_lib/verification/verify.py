@@ -141,13 +141,8 @@ class Plan:
         self.layers = chosen_layers(self.net, layers, mode)
         self.method, self.k, self.max_bytes = method, check_k(k), check_bytes(max_bytes)
         self.weights_rounded = check_format(weights_rounded)
-        if units is not None and (
-            isinstance(units, bool) or not isinstance(units, int) or units < 1
-        ):
-            raise InputError(f"expected units as a whole number of at least 1, got {units!r}.")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InputError(f"expected seed as a whole number of at least 0, got {seed!r}.")
-        self.units, self.seed = units, seed
+        self.units = None if units is None else _whole("units", units, 1)
+        self.seed = _whole("seed", seed, 0)
 
     def settings(self) -> dict[str, Any]:
         """The arguments besides the net that give this plan, in plain numbers and text."""
@@ -293,6 +288,12 @@ def measure(
     return LayerReport.of(relative_error(c, found), *ratios, limit)
 
 
+def _whole(name: str, number: int, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        raise InputError(f"expected {name} as a whole number of at least {least}, got {number!r}.")
+    return int(number)
+
+
 def _listed(names: Sequence[str] | str) -> Sequence[str]:
     if isinstance(names, Sequence):
         return [names] if isinstance(names, str) else names
@@ -318,5 +319,10 @@ def chosen_layers(
             mode_of(layer, mode)
     found = [layer for layer in found if mode is None or mode in layer.modes]
     if not found:
-        raise InputError(f"no layer of '{net.name}' fits mode {mode}.")
+        raise InputError(
+            f"no layer of '{net.name}' has a kernel, so there are no units to verify."
+            if not known
+            else f"expected at least one layer of '{net.name}', got layers={names!r} and "
+            f"mode={mode!r}, which none fits."
+        )
     return sorted(found, key=lambda layer: layer.number)

@@ -484,6 +484,7 @@ BAD_INPUT = {
     "no workers": ([*VERIFY, "--workers", "0"], "at least 1"),
     "two clusters": ([*VERIFY, "--workers", "1", "--scheduler", "tcp://x:1"], "not allowed with"),
     "no scheduler": ([*VERIFY, "--scheduler", ""], "--scheduler: expected an address"),
+    "a blank scheduler": ([*VERIFY, "--scheduler", " "], "--scheduler: expected an address"),
     "scheduler of no kind": ([*VERIFY, "--scheduler", "nonsense://x"], "Dask scheduler"),
     "weights without name": ([*VERIFY, "--weights", ""], ".npz"),
     "file without name": (["info", "--file", ""], "--file: expected a path"),
@@ -675,8 +676,9 @@ def limited(size):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["data"], ["data", "--json"], ["--help"]])
-def test_a_standard_output_that_is_full_exits_3_in_one_line(arguments):
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_standard_output_that_is_full_exits_3_in_one_line(arguments, unbuffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
         process = start(*arguments, stdout=full, env=environment)
         _, err = process.communicate()

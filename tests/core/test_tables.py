@@ -86,6 +86,20 @@ def test_a_compressed_file_of_units_is_not_decompressed(tmp_path):
         al.Units.load(path)
 
 
+@pytest.mark.parametrize("path", [None, 3, ".", "nowhere.npz"])
+def test_what_is_no_file_of_units_is_refused_in_words(path):
+    with pytest.raises(al.DataError, match="expected units saved by adjoint_lib"):
+        al.Units.load(path)
+
+
+def test_a_path_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
+    """It was the name of a file beside it that stands for it while it is written."""
+    path = tmp_path / "nowhere" / "units.csv"
+    with pytest.raises(FileNotFoundError) as caught:
+        UNITS["of a batch"]().to_csv(path)
+    assert caught.value.filename == str(path)
+
+
 def test_the_table_of_units_has_a_row_for_each():
     units = UNITS["of a batch"]()
     rows = rows_of(units.to_csv())

@@ -74,6 +74,17 @@ WRONG_CALLS = {
     "contributions to a number": (lambda: NET.contributions(X, 5), "names in a list, or None"),
     "contributions to no layer": (lambda: NET.contributions(X, []), "names in a list, or None"),
     "verify a model": (lambda: al.verify(MODEL, X), r"al.equivalent makes it, got \w+"),
+    "verify no layers": (lambda: al.verify(NET, X, layers=[]), r"got layers=\[\].*which none fits"),
+    "two ellipses": (lambda: hypersurface()[..., ...], "one '...', got 0 and 2"),
+    "explain a number": (lambda: al.explain(NET, X, 5), "layer's name and numbers.* got 5"),
+    "stream nothing": (
+        lambda: list(NET.hypersurfaces(None, "out", [0])),
+        "a tf.data.Dataset or another iterable, got NoneType",
+    ),
+    "stream ragged units": (
+        lambda: list(NET.hypersurfaces(X, "second", [[0, 1], [1]])),
+        "rows of 3 integers, got: setting an array",
+    ),
     "verify with a seed below zero": (lambda: al.verify(NET, X, units=3, seed=-1), "seed as a"),
     "a model without a path": (lambda: al.load_model(None), "path of a .keras file, got NoneType"),
     "method": (lambda: al.verify(NET, X, method="jacobian"), "hypersurface, tangent"),

@@ -23,3 +23,9 @@ class DataError(AdjointError, OSError):
 
 class DivergedError(AdjointError, ArithmeticError):
     """A training run's loss is no longer a finite number."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """The kind and the message of an error, cut after 400 characters."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message if len(message) < 400 else message[:400] + ' ...'}"

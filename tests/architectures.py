@@ -55,7 +55,7 @@ def build(plan: Plan) -> keras.Model:
     The caller sets the float64 policy; an input must say float64 by itself.
     """
     builder = Builder()
-    x = inputs = keras.Input(plan.shape, dtype="float64", name="image")
+    x = inputs = builder.input(plan.shape, "image")
     x = builder.run(plan.steps, x)
     if not builder.kernels:
         x = builder.dense(x, Options())
@@ -93,6 +93,11 @@ class Builder:
     kernels: int = 0
     training: ClassVar[bool | None] = None  # what calls are told of it, if anything
     odd_names: ClassVar[bool] = False
+    input_dtype: ClassVar[str | None] = None  # by default that of the layers
+
+    def input(self, shape: tuple[int, ...], name: str):
+        dtype = self.input_dtype or keras.config.dtype_policy().compute_dtype
+        return keras.Input(shape, dtype=dtype, name=name)
 
     def run(self, steps: Sequence[Step], x):
         """Apply the steps that fit."""
@@ -404,6 +409,8 @@ class Builder:
                 lambda: ops.sum(x, tuple({axis, other}), keepdims=keep),
                 lambda: ops.max(x, axis, keepdims=keep),
                 lambda: ops.min(x, axis, keepdims=keep),
+                lambda: ops.max(x, axis, keepdims=keep, initial=constant),
+                lambda: ops.min(x, axis, keepdims=keep, initial=constant),
                 lambda: ops.concatenate([x, x], axis),
                 lambda: ops.stack([x, x], axis),
                 lambda: ops.reshape(x, (-1, *shape[1:], shape[0])),
@@ -647,7 +654,7 @@ class Builder:
     def nested(self, x, steps: Sequence[Step], pick: Options):
         """The steps as a model of their own: used once, twice in a row or twice side by side."""
         inner = Builder()
-        inputs = keras.Input(x.shape[1:], dtype="float64", name="inner_image")
+        inputs = self.input(x.shape[1:], "inner_image")
         y = inner.run(steps, inputs)
         if y is inputs:
             y = inner.dense(y, Options())
@@ -656,7 +663,7 @@ class Builder:
         name = self.name("inner")
         model = keras.Model(inputs, [y, *extra] if extra else y, name=name)
         if not extra and pick([False, False, True]):
-            again = keras.Input(x.shape[1:], dtype="float64", name="chain_image")
+            again = self.input(x.shape[1:], "chain_image")
             model = keras.Sequential([again, model], name=self.name("chain"))
         use = pick(["once", "in a row", "side by side"])
         y = self.call(model, x)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -129,6 +130,13 @@ class Graph:
         node = self.nodes[number]
         self.nodes[number] = replace(node, holds=(*node.holds, *names))
         return number
+
+    @contextlib.contextmanager
+    def holding_nothing(self) -> Iterator[None]:
+        """While this lasts, no node is noted to be what a layer gives."""
+        before = {number: node.holds for number, node in enumerate(self.nodes)}
+        yield
+        self.nodes = [replace(n, holds=before.get(i, ())) for i, n in enumerate(self.nodes)]
 
     def consumers(self) -> Counter[int]:
         """How many times each node is read, counting the outputs."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
+from keras.src.backend.common.masking import get_keras_mask
 from keras.src.models.functional import Functional
 
 Node = Any  # keras.src.ops.node.Node: one call of an operation
@@ -102,6 +103,20 @@ def is_kerass_own(operation: keras.Operation) -> bool:
     """Whether its class is one of Keras's layers or operations."""
     module = type(operation).__module__
     return module.startswith("keras.") and not module.startswith("keras.src.applications")
+
+
+def has_code_of_its_own(model: keras.Model) -> bool:
+    """Whether a layer or model within it is not of Keras's classes, or is a function."""
+    known = ("keras.", "adjoint_lib.")
+    return any(
+        not type(layer).__module__.startswith(known) or isinstance(layer, keras.layers.Lambda)
+        for layer in model._flatten_layers()
+    )
+
+
+def carries_mask(value: Any) -> bool:
+    """Whether Keras has put a mask on a tensor, which the next layer may heed."""
+    return get_keras_mask(value) is not None
 
 
 def is_keras_operator(operation: keras.Operation) -> bool:

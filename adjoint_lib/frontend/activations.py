@@ -109,6 +109,16 @@ def hard_tanh(low: float = -1.0, high: float = 1.0) -> Lowered:
     return Activation(tf.clip_by_value, np.array([0.0, 1.0, 0.0]), *pieces), (low, high)
 
 
+def at_least(low: float) -> Lowered:
+    """max(h, low); constant: low."""
+    return Activation(tf.maximum, np.array([0.0, 1.0]), ((1.0,),), ((1.0,), (0.0,))), (low,)
+
+
+def at_most(high: float) -> Lowered:
+    """min(h, high); constant: high."""
+    return Activation(tf.minimum, np.array([1.0, 0.0]), ((1.0,),), ((0.0,), (1.0,))), (high,)
+
+
 def ramp_to_one(slope: float) -> Lowered:
     """slope * h + 1/2 clipped to [0, 1]; constant: 1/2."""
 

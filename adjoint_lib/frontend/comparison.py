@@ -26,11 +26,17 @@ from adjoint_lib.core.error_bounds import unit_roundoff
 from adjoint_lib.core.graph import IMAGE, Shape
 from adjoint_lib.core.network import smallest
 from adjoint_lib.core.primitives import AlongAxis, is_float_array, map_pattern
-from adjoint_lib.errors import AdjointError, InputError
-from adjoint_lib.frontend._keras_graph import Node, arguments, without_activation
+from adjoint_lib.errors import AdjointError, InputError, UnsupportedLayer
+from adjoint_lib.frontend._keras_graph import (
+    Node,
+    arguments,
+    carries_mask,
+    has_code_of_its_own,
+    without_activation,
+)
 from adjoint_lib.frontend.lowering import Walk
 from adjoint_lib.frontend.refusals import ending_of, readable
-from adjoint_lib.frontend.rules.call import before_activation
+from adjoint_lib.frontend.rules.call import before_activation, running
 
 THEIRS = 64  # roundings that folding saves
 
@@ -60,7 +66,7 @@ def compare(
         )
     worst: dict[str, float] = {}
     read: set[int] = set()  # layers that have read anything but zeros
-    overflows, compared = "", False
+    overflows, compared = "", None  # the last image that was compared, unless it is all zero
     found = readable(model, model.name)
     for image in net.check_images(images).numpy():
         theirs = _Execution(model, found, image[None])
@@ -68,12 +74,14 @@ def compare(
             overflows = theirs.overflows
         else:
             _compare_one(net, image[None], theirs, worst, read)
-            compared = compared or bool(image.any())
-    if overflows and not compared:
+            compared = image if image.any() else compared
+    if overflows and compared is None:
         raise InputError(
             f"model '{model.name}' overflows {net.dtype.name} in layer '{overflows}' at every "
             "image tried; expected finite values. Check its weights, or build it in float64."
         )
+    if compared is not None and has_code_of_its_own(model):
+        _check_batch(model, tf.constant(compared[None], found.inputs[0].dtype))
     silent = [layer.name for layer in net.layers if layer.number not in read]
     if warn and silent:
         warnings.warn(
@@ -94,8 +102,10 @@ class _Execution(Walk[tf.Tensor]):
         self.overflows = ""
         x = tf.constant(image, graph.inputs[0].dtype)
         self.outputs = self.run(graph, [x], "", [True] * len(graph.outputs))
-        for a, b in zip(self.outputs, tf.nest.flatten(model(x, training=False)), strict=True):
-            if not self.overflows and not np.allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max()):
+        with running(model.name):
+            whole = tf.nest.flatten(model(x, training=False))
+        for a, b in zip(self.outputs, whole, strict=True):
+            if not self.overflows and not _close(a, b, 1e-5):
                 raise AdjointError(
                     f"model '{model.name}' gives other outputs than its layers one after the other."
                     " Expected a model that computes its graph."
@@ -111,7 +121,8 @@ class _Execution(Walk[tf.Tensor]):
     def leave(self, node: Node, name: str, inputs: list[Any], found: list[Any]) -> list[Any]:
         """What the layer gives when it is called: it was traced, and may do something else."""
         args, kwargs = arguments(node, inputs)
-        given = tf.nest.flatten(node.operation(*args, **kwargs))
+        with running(name):
+            given = tf.nest.flatten(node.operation(*args, **kwargs))
         if found and id(found[0]) in self.before:
             self.before[id(given[0])] = self.before[id(found[0])]
         return given if len(given) > 1 else [self._keep(name, given[0])]
@@ -122,20 +133,45 @@ class _Execution(Walk[tf.Tensor]):
         if hasattr(layer, "activation") and (
             hasattr(layer, "use_bias") or hasattr(layer, "bias_axes")
         ):
-            before = without_activation(layer).call(tf.cast(args[0], layer.compute_dtype))
+            with running(name):
+                before = without_activation(layer).call(tf.cast(args[0], layer.compute_dtype))
+                out = before if layer.activation is None else layer.activation(before)
             self._keep(before_activation(name), before)
-            out = before if layer.activation is None else layer.activation(before)
         else:
-            before, out = inputs[0], layer(*args, **kwargs)
+            with running(name):
+                before, out = inputs[0], layer(*args, **kwargs)
         if last and ending_of(layer):
             self.before[id(out)] = before
         return self._keep(name, out)
 
     def _keep(self, name: str, value: tf.Tensor) -> tf.Tensor:
+        if carries_mask(value):
+            raise UnsupportedLayer(
+                f"layer '{name}' gives its output a mask, by which later layers leave entries out: "
+                "that is not piecewise linear. Expected layers without masks."
+            )
         if not self.overflows and not bool(tf.reduce_all(tf.math.is_finite(value))):
             self.overflows = name
         self.found[name] = value
         return value
+
+
+def _check_batch(model: keras.Model, image: tf.Tensor) -> None:
+    """Refuse a model that computes another thing of two equal images than of one."""
+    with running(model.name):
+        alone, twice = (
+            tf.nest.flatten(model(tf.repeat(image, n, 0), training=False)) for n in (1, 2)
+        )
+    for a, b in zip(alone, twice, strict=True):
+        if b.shape != (2, *a.shape[1:]) or not _close(a, b, 1e-3):
+            raise UnsupportedLayer(
+                f"model '{model.name}' computes another thing of a batch of two equal images than "
+                "of one: a layer of its own depends on the batch. Expected each image by itself."
+            )
+
+
+def _close(a: tf.Tensor, b: tf.Tensor, tolerance: float) -> bool:
+    return np.allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max(initial=0))
 
 
 def _compare_one(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adjoint_lib._storage import decoding
-from adjoint_lib.errors import InputError
+from adjoint_lib.errors import InputError, in_one_line
 
 if TYPE_CHECKING:
     import keras
@@ -28,10 +28,8 @@ def load_model(file: str | Path) -> keras.Model:
     try:
         return keras.saving.load_model(file, compile=False, safe_mode=True)
     except Exception as error:  # whatever is in the file, Keras may stumble over it in any way
-        reason = " ".join(str(error).split())
         raise InputError(
-            f"{file}: expected a model that Keras can load in safe mode, got "
-            f"{type(error).__name__}: {reason if len(reason) < 400 else reason[:400] + ' ...'}"
+            f"{file}: expected a model that Keras can load in safe mode, got {in_one_line(error)}"
         ) from error
 
 

@@ -19,6 +19,8 @@ from adjoint_lib.frontend.refusals import (
     check_activation,
     check_call,
     check_inputs,
+    check_precision,
+    check_width,
     ending_of,
     expansion_of,
     has_rule,
@@ -40,10 +42,15 @@ def lower(model: keras.Model, dtype: str) -> Graph:
     found = readable(model, model.name)
     writer = _Writer(dtype)
     (given,) = found.inputs
+    writer.wide = given.dtype == "float64" != dtype
     rounds = given.dtype if dtype == "float64" != given.dtype else None
     image = writer.graph.image(tuple(given.shape[1:]), rounds)
     assert image == IMAGE
     writer.graph.outputs = writer.run(found, [image], "", [True] * len(found.outputs))
+    if set(writer.graph.outputs) == {IMAGE}:
+        raise InputError(
+            f"model '{model.name}' gives back the image; expected one that computes something."
+        )
     for name, activation in writer.dropped:
         order = ", which have the same order" if activation in MONOTONE else ""
         warnings.warn(
@@ -74,7 +81,7 @@ class Walk(Generic[Value]):
         raise NotImplementedError
 
     def enter(self, model: keras.Model, name: str) -> None:
-        """A nested model is about to be run."""
+        """A nested model, as a functional one, is about to be run."""
 
     def leave(self, node: Node, name: str, inputs: list[Value], found: list[Value]) -> list[Value]:
         """What a traced layer gives, after its operations have been run."""
@@ -104,8 +111,9 @@ class Walk(Generic[Value]):
         name = self._unique(prefix + node.operation.name)
         check_call(node, name)
         if isinstance(node.operation, keras.Model):
-            self.enter(node.operation, name)
-            inner = readable(node.operation, name, [self.shape_of(x) for x in inputs])
+            shapes = [self.shape_of(x) for x in inputs]
+            inner = readable(node.operation, name, shapes, _called(node))
+            self.enter(inner, name)
             return self.run(inner, inputs, f"{name}/", last)
         if not ending_of(node.operation) and rule_for(node.operation, name) is None:
             inner = self._inside(node, name, inputs)
@@ -114,14 +122,9 @@ class Walk(Generic[Value]):
 
     def _inside(self, node: Node, name: str, inputs: list[Value]) -> keras.Model:
         """The operations that a layer calls, as a model of the tensors that it reads."""
-        layer, expand = node.operation, expansion_of(node.operation)
-
-        def function(*tensors: Any) -> Any:
-            args, kwargs = arguments(node, list(tensors))
-            return expand(*args, **kwargs)
-
+        layer = node.operation
         dtype = getattr(layer, "compute_dtype", node.input_tensors[0].dtype)
-        return traced(function, [self.shape_of(x) for x in inputs], dtype, name, layer)
+        return traced(_called(node), [self.shape_of(x) for x in inputs], dtype, name, layer)
 
     def _unique(self, name: str) -> str:
         """A layer used again is named 'name#2', 'name#3', ...: each use has its own bias slice."""
@@ -136,6 +139,17 @@ class Walk(Generic[Value]):
         return found
 
 
+def _called(node: Node) -> Callable[..., Any]:
+    """What a call computes of the tensors that it reads, its other arguments as they are."""
+    expand = expansion_of(node.operation)
+
+    def function(*tensors: Any) -> Any:
+        args, kwargs = arguments(node, list(tensors))
+        return expand(*args, **kwargs)
+
+    return function
+
+
 class _Writer(Walk[int]):
     """Writes each call into a graph."""
 
@@ -144,7 +158,7 @@ class _Writer(Walk[int]):
         self.graph = Graph()
         self.dtype = dtype
         self.dropped: list[tuple[str, str]] = []  # (layer, its final activation)
-        self.holds = True  # whether the outputs of layers are noted; not inside a function
+        self.wide = False  # whether images come in float64, which the layers cast down
 
     def shape_of(self, value: int) -> Shape:
         return self.graph.nodes[value].shape
@@ -163,6 +177,8 @@ class _Writer(Walk[int]):
     def apply(self, node: Node, name: str, inputs: list[int], last: bool) -> int:
         """Write one call; returns the node of its output."""
         operation, ending = node.operation, ending_of(node.operation)
+        if isinstance(operation, keras.Layer):  # one that a function calls is in no model's list
+            check_precision(operation, self.dtype)
         drops = last and bool(ending)
         if drops:
             self.dropped.append((name, ending))
@@ -170,18 +186,19 @@ class _Writer(Walk[int]):
                 return inputs[0]
         elif ending:
             check_activation(operation, ending, name)
+        if self.wide:
+            check_width(node, name, self.dtype)
         rule = rule_for(operation, name)
         assert rule is not None  # or it would have been traced
         places = {id(t): Ref(i) for i, t in enumerate(node.input_tensors)}
         given = (*node.arguments.args, *node.arguments.kwargs.values())
         args = tuple(places.get(id(a), a) for a in given)
         out = rule(Call(self.graph, node, name, inputs, args, drops, self._write))
-        return out if drops or not self.holds else self.graph.hold(out, name)
+        return out if drops else self.graph.hold(out, name)
 
     def _write(self, function: Callable[..., Any], h: int, name: str) -> int:
         """A function of a symbolic tensor, traced and written on this node."""
         inner = traced(function, [self.shape_of(h)], self.dtype, name, function)
-        self.holds = False
-        (out,) = self.run(inner, [h], f"{name}/", [False])
-        self.holds = True
+        with self.graph.holding_nothing():
+            (out,) = self.run(inner, [h], f"{name}/", [False])
         return out

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 
 from adjoint_lib.core.graph import Shape
-from adjoint_lib.errors import AdjointError, InputError, UnsupportedLayer
+from adjoint_lib.errors import AdjointError, InputError, UnsupportedLayer, in_one_line
 from adjoint_lib.frontend._keras_graph import (
     Node,
     asks_for_training,
@@ -76,14 +76,25 @@ def check_model(model: keras.Model) -> None:
             f"model '{model.name}' takes inputs of shape {shape}; expected a fixed size. Call it "
             "on keras.Input((height, width, channels)) and use that model."
         )
+    if 0 in shape:
+        raise InputError(
+            f"model '{model.name}' takes inputs of shape {shape}, which have no entries; expected "
+            "at least one along each axis."
+        )
     check_inputs(found, model.name, ("float32", "float64"))
 
 
-def readable(model: keras.Model, name: str, shapes: Sequence[Shape] | None = None) -> keras.Model:
+def readable(
+    model: keras.Model,
+    name: str,
+    shapes: Sequence[Shape] | None = None,
+    call: Callable[..., Any] | None = None,
+) -> keras.Model:
     """The model as a functional one; a subclass with a call of its own is traced.
 
     Args:
         shapes: of the inputs it is called with; by default those it was built with.
+        call: what it is called by, with all but its tensors given; by default with nothing more.
     """
     check_methods(model, name)
     if is_graph(model) and computes_its_graph(model):
@@ -104,7 +115,7 @@ def readable(model: keras.Model, name: str, shapes: Sequence[Shape] | None = Non
             )
         shapes = [tuple(built[1:])]
     dtype = functional(model).inputs[0].dtype if is_graph(model) else model.compute_dtype
-    return traced(call_of(model), shapes, dtype, name, model)
+    return traced(call or call_of(model), shapes, dtype, name, model)
 
 
 def traced(
@@ -121,8 +132,8 @@ def traced(
         )
         raise UnsupportedLayer(
             f"layer '{name}' ({kind}): {UNREAD}, because it is not made of Keras layers and "
-            f"keras.ops alone ({type(error).__name__}). Write it in these, or say what it computes "
-            "under al.supports."
+            "keras.ops alone, each layer with a name of its own. Write it so, or say what it "
+            f"computes under al.supports. Tracing ended with {in_one_line(error)}"
         ) from error
 
 
@@ -141,16 +152,16 @@ def precision_of(model: keras.Model) -> str:
     return next(iter(first), model.compute_dtype)
 
 
-def check_precision(layer: keras.layers.Layer) -> None:
-    """Refuse mixed precision, quantised weights, and anything below float32."""
+def check_precision(layer: keras.layers.Layer, wanted: str = "") -> None:
+    """Refuse mixed precision, quantised weights, and anything below float32, or not as wanted."""
     computes, stores = layer.compute_dtype, layer.variable_dtype
     mode = getattr(layer, "quantization_mode", None)
     if mode is not None:
         computes = f"{computes}, quantised to {mode},"
-    if computes != stores or computes not in ("float32", "float64"):
+    if computes != stores or computes not in ((wanted,) if wanted else ("float32", "float64")):
         raise InputError(
-            f"layer '{layer.name}' computes in {computes} with {stores} weights; expected float32 "
-            "or float64 throughout. Rebuild the model under "
+            f"layer '{layer.name}' computes in {computes} with {stores} weights; expected "
+            f"{wanted or 'float32 or float64'} throughout. Rebuild the model under "
             "keras.config.set_dtype_policy('float32') and set its weights."
         )
 
@@ -163,6 +174,17 @@ def check_inputs(model: keras.Model, name: str, allowed: tuple[str, ...]) -> Non
                 f"model '{name}' takes images in {tensor.dtype}, and casts them to it; expected "
                 f"{' or '.join(allowed)}. Build it on keras.Input(shape, dtype='{allowed[0]}')."
             )
+
+
+def check_width(node: Node, name: str, dtype: str) -> None:
+    """Refuse an operation in float64 where the layers are in float32, and so is the network."""
+    kind = type(node.operation)
+    computes = not issubclass(kind, keras.Layer) and kind.__name__ != "ConvertToTensor"
+    if computes and any(t.dtype == "float64" for t in node.input_tensors):
+        raise InputError(
+            f"operation '{name}' computes in float64, as images come in, but layers in {dtype}; "
+            f"expected one dtype. Build the model on keras.Input(shape, dtype='{dtype}')."
+        )
 
 
 def rule_for(operation: keras.Operation, name: str) -> Rule | None:
@@ -255,6 +277,11 @@ def check_call(node: Node, name: str) -> None:
         raise UnsupportedLayer(
             f"layer '{name}' is called with a mask, which multiplies activations by each other. "
             "Call it without."
+        )
+    if any(0 in t.shape[1:] for t in node.outputs):
+        raise UnsupportedLayer(
+            f"layer '{name}' gives tensors of shape {tuple(node.outputs[0].shape[1:])}, which have "
+            "no entries. Expected at least one along each axis."
         )
     if asks_for_training(node):
         raise UnsupportedLayer(

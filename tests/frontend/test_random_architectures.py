@@ -105,12 +105,14 @@ class Case:
     subclass: bool
     training: bool | None  # what every call is told of it
     odd_names: bool
+    input_dtype: str | None  # if it is given, and maybe another than that of the layers
 
     def build(self) -> tuple[keras.Model, np.ndarray]:
         """The model and an image."""
         policy = keras.config.dtype_policy()
         keras.config.set_dtype_policy(self.dtype)
         told = {"training": self.training, "odd_names": self.odd_names}
+        told |= {"input_dtype": self.input_dtype}
         try:
             with mock.patch.multiple(Builder, **told):
                 model, image = build(self.plan), self.plan.image()
@@ -139,8 +141,10 @@ cases = st.builds(
     st.booleans(),
     st.sampled_from([None, None, False, True]),
     st.booleans(),
+    st.sampled_from([None, None, None, "float32", "float64"]),
 )
 RANGE = ("overflow", "underflow", "in the range of")  # words of an error that are in order
+CASTS = ("takes images in float32", "computes in float64")  # where layers have another precision
 
 
 @settings(max_examples=int(os.environ.get("ADJOINT_EXAMPLES", "25")))
@@ -165,7 +169,8 @@ def test_random_architecture_against_the_model(case: Case):
             return
         except al.AdjointError as error:
             clash = case.odd_names and "two layers would be" in str(error)
-            found = [words for words in RANGE if words in str(error)]
+            casts = CASTS if case.input_dtype not in (None, case.dtype) else ()
+            found = [words for words in (*RANGE, *casts) if words in str(error)]
             event("refused: two layers of one name" if clash else f"refused: {found}")
             assert clash or found, error
             return
@@ -205,7 +210,7 @@ def test_every_supported_layer_is_drawn():
         for kind, _ in itertools.product(KINDS, range(20)):
             y = KINDS[kind](builder, x, Options(rng.integers(0, 60, 20)))
             operations |= {type(y._keras_history.operation).__name__} if y is not None else set()
-        for number in range(42):
+        for number in range(44):
             y = builder.operation(x, Options([0, 0, 0, 0, *[0] * 2 * len(shape), number]))
             operations |= {type(y._keras_history.operation).__name__} if y is not None else set()
         for number in range(9):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras.src.backend.common.masking import set_keras_mask
 
 import adjoint_lib as al
 from adjoint_lib.explorer import export
@@ -164,6 +165,53 @@ class Fickle(keras.layers.Layer):
 def test_a_layer_that_computes_other_than_what_its_trace_says_is_found():
     model = sequence(L.Dense(3), Fickle(name="fickle"), L.Dense(2))
     with pytest.raises(al.AdjointError, match="differs from the model at layer 'fickle'"):
+        al.equivalent(model)
+
+
+class Cooled(keras.Model):
+    """A model made of nothing but its call, with an argument of its own."""
+
+    def __init__(self, units, **options):
+        super().__init__(**options)
+        self.first, self.norm = L.Dense(units), L.BatchNormalization()
+
+    def call(self, x, training=None, temperature=1.0):
+        return ops.relu(self.norm(self.first(x), training=training)) / temperature
+
+
+class Twice(keras.Model):
+    """Uses a model of the same kind twice, each time in its own way."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.inner, self.last = Cooled(4), L.Dense(2)
+
+    def call(self, x, training=None):
+        x = self.inner(x, training=training, temperature=-0.5)
+        return self.last(self.inner(x, training=training))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_subclass_within_a_subclass_is_read_with_its_arguments(nested):
+    """It was an AttributeError, since such a model has no `inputs`."""
+    model, x = Twice(), np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    model = sequence(model) if nested else model
+    model(x)
+    net = al.equivalent(model)
+    assert len(net.layers) == 3
+    np.testing.assert_allclose(net(x), model(x, training=False), rtol=1e-5, atol=1e-6)
+    al.verify(net, x, "all", model=model, progress=False)
+
+
+def test_a_layer_of_another_precision_within_a_function_is_refused():
+    """It is in no list of the model's layers."""
+    hidden = L.Dense(4, name="hidden", dtype="float64")
+    with pytest.raises(al.InputError, match=r"'hidden' computes in float64.*expected float32"):
+        al.equivalent(sequence(L.Lambda(lambda x: hidden(x)), L.Dense(2)))
+    whole = L.Dense(4, name="whole")
+    model = sequence(L.Lambda(lambda x: whole(x)), L.Dense(2))
+    whole.quantize("int8")
+    with pytest.raises(al.InputError, match=r"'whole' computes in.*quantised to int8"):
         al.equivalent(model)
 
 
@@ -468,6 +516,26 @@ REFUSED = {
         (3,),
         "ceiling of at least 0",
     ),
+    "images rolled by two": (lambda x: ops.roll(x, 2, 0), (3,), "goes over the images"),
+    "images picked": (lambda x: ops.take(x, [0, 1], 0), (3,), "goes over the images"),
+    "images stacked": (lambda x: ops.stack([x, x], 0), (3,), "joins images"),
+    "a complex factor": (lambda x: 1j * x, (3,), "constant of complex128; expected real"),
+    "nothing of a row": (lambda x: L.Flatten()(x[:, 1:1]), (3, 2), r"\(0, 2\), which have no"),
+    "a maximum with a constant image": (
+        lambda x: L.Maximum()([x, np.full((1, 3), -1e3, np.float32)]),
+        (3,),
+        "joins a constant",
+    ),
+    "a constant joined": (
+        lambda x: ops.concatenate([x, np.ones((1, 3), np.float32)], 1),
+        (3,),
+        "joins a constant",
+    ),
+    "a constant stacked": (
+        lambda x: ops.stack([x, np.ones((1, 3), np.float32)], 1),
+        (3,),
+        "joins a constant",
+    ),
 }
 
 
@@ -488,7 +556,117 @@ def test_one_matrix_for_all_rows_with_axes_of_one_before_it(shape):
     np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5, atol=1e-5)
 
 
+LIMITS = {
+    "a maximum from below": (lambda x: ops.max(x, 1, initial=-1e3), np.full((4, 3), -1e4)),
+    "a minimum from above": (
+        lambda x: ops.min(x, 1, keepdims=True, initial=7e3),
+        np.full((4, 4), 1e4),
+    ),
+    "a maximum with its rows": (lambda x: ops.max(x, 2, initial=0.25), np.eye(4) - 0.5),
+    "a floor far below": (lambda x: ops.maximum(x, -1e8), np.eye(4) / 3),
+    "a ceiling far above": (lambda x: ops.minimum(1e8, x), np.eye(4) / 3),
+    "floors of their own": (lambda x: ops.maximum(x, np.array([-1e8, 0, 2, 1])), np.eye(4) / 3),
+    "ceilings repeated": (lambda x: ops.minimum(x[:, :1], 1e8 * np.ones((5, 1))), np.eye(4) / 3),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_a_limit_takes_no_digits_and_is_not_overlooked(name, dtype):
+    """`initial` was; and max(x, c), computed as c + relu(x - c), lost x beside a large c."""
+    function, image = LIMITS[name]
+    x = keras.Input(image.shape, dtype=dtype)
+    out = L.Dense(2, dtype=dtype, name="out")
+    model = keras.Model(x, out(L.Flatten(dtype=dtype)(function(x))))
+    net, image = al.equivalent(model), image.astype(dtype)
+    expected = model(image[None])[0]
+    close = {"rtol": 8 * np.finfo(dtype).eps, "atol": 8 * np.finfo(dtype).eps}
+    np.testing.assert_allclose(net(image)[0], expected, **close)
+    units = net.hypersurface(image, "out")[...]
+    np.testing.assert_allclose(units.value + out.bias, expected, **close)
+
+
+def test_an_operation_in_float64_before_layers_in_float32_is_refused():
+    """An image near 1.7e9 less a mean near it had no digits left in float32."""
+    x = keras.Input((3,), dtype="float64")
+    with pytest.raises(al.InputError, match=r"'subtract.*float64.*Input\(shape, dtype='float32'"):
+        al.equivalent(keras.Model(x, L.Dense(2)(x - 1.7e9)))
+    net = al.equivalent(keras.Model(x, L.Dense(2)(x)))  # a layer casts, and so does the network
+    assert net.dtype == "float32"
+
+
 # ------------------------------------------------------------------ the comparison with the model
+
+
+class Masked(keras.layers.Layer):
+    """Puts a mask on its output that shows no trace, and is all true for images of small values."""
+
+    def call(self, x):
+        y = 1.0 * x
+        set_keras_mask(y, ops.any(ops.not_equal(x, -999.0), -1))
+        return y
+
+
+def test_a_mask_that_a_layer_sets_within_its_call_is_refused():
+    """Pooling left out what is -999, which no image of the comparison is."""
+    model = sequence(Masked(name="masked"), L.GlobalAveragePooling1D(), L.Dense(2), shape=(5, 3))
+    with pytest.raises(al.UnsupportedLayer, match="'masked' gives its output a mask"):
+        al.equivalent(model)
+
+
+class Crowd(keras.layers.Layer):
+    """Computes one thing of an image alone and another of two."""
+
+    def call(self, x):
+        return x * (1.0 if x.shape[0] in (None, 1) else 2.0)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_layer_that_depends_on_the_number_of_images_is_refused(nested):
+    model = sequence(L.Dense(4), Crowd(), L.Dense(2))
+    model = sequence(model) if nested else model
+    with pytest.raises(al.UnsupportedLayer, match="depends on the batch"):
+        al.equivalent(model)
+
+
+def inner_model():
+    return sequence(L.Dense(4, name="inside"), L.ReLU())
+
+
+@pytest.mark.parametrize("activation", [inner_model, lambda: L.Dense(4, activation="relu")])
+def test_a_model_or_layer_with_a_kernel_as_an_activation_is_read(activation):
+    """It was refused as another model than the one the network was made from."""
+    model = sequence(L.Dense(4, activation=activation()), L.Dense(2))
+    image = np.random.default_rng(0).normal(size=(1, 4)).astype(np.float32)
+    net = al.equivalent(model)
+    assert len(net.layers) == 3
+    np.testing.assert_allclose(net(image), model(image), rtol=1e-5, atol=1e-6)
+    al.verify(net, image, "all", model=model, progress=False)
+
+
+def test_a_model_that_cannot_be_run_is_refused_by_the_layer():
+    """At inference this crop does nothing, whatever shape Keras says it has."""
+    model = sequence(L.RandomCrop(4, 5), L.Flatten(), L.Dense(2, name="out"), shape=(8, 8, 3))
+    with pytest.raises(al.InputError, match="'out' cannot be run: InvalidArgumentError"):
+        al.equivalent(model)
+
+
+@pytest.mark.parametrize("shape", [(0,), (4, 0)])
+def test_a_model_of_empty_images_is_refused(shape):
+    with pytest.raises(al.InputError, match="which have no entries"):
+        al.equivalent(sequence(L.Dense(2), shape=shape))
+
+
+def test_a_model_that_computes_nothing_is_refused():
+    x = keras.Input((3,))
+    with pytest.raises(al.InputError, match="gives back the image"):
+        al.equivalent(keras.Model(x, x))
+
+
+def test_a_network_without_a_kernel_has_nothing_to_verify():
+    x = keras.Input((3,))
+    with pytest.raises(al.InputError, match="has a kernel, so there are no units"):
+        al.verify(al.equivalent(keras.Model(x, ops.relu(x))), np.ones(3))
 
 
 def wrong_rule(monkeypatch, kind):

@@ -8,8 +8,9 @@ Python's operators do to symbolic tensors.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from adjoint_lib._registry import Registry
 from adjoint_lib.core import primitives as p
 from adjoint_lib.core.graph import Graph, Shape
-from adjoint_lib.errors import InputError, UnsupportedLayer
+from adjoint_lib.errors import AdjointError, InputError, UnsupportedLayer, in_one_line
 from adjoint_lib.frontend import activations
 from adjoint_lib.frontend._keras_graph import Node, arguments
 
@@ -70,7 +71,8 @@ class Call:
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """What the layer itself makes of a batch."""
         args, kwargs = arguments(self.node, [keras.ops.convert_to_tensor(x)])
-        return np.asarray(self.layer(*args, **kwargs))
+        with running(self.name):
+            return np.asarray(self.layer(*args, **kwargs))
 
     def add(
         self,
@@ -104,6 +106,20 @@ class Ref:
     """The place of a tensor among the arguments of a call: an index into its inputs."""
 
     index: int
+
+
+@contextlib.contextmanager
+def running(name: str) -> Iterator[None]:
+    """Says which layer of the model it was that could not be run."""
+    try:
+        yield
+    except AdjointError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"layer '{name}' cannot be run: {in_one_line(error)} Expected a model that "
+            "model(images, training=False) computes."
+        ) from error
 
 
 def before_activation(name: str) -> str:
@@ -152,9 +168,19 @@ def each_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
     return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
+def numbers(call: Call, argument: Any) -> np.ndarray:
+    """A constant argument in float64."""
+    values = np.asarray(argument)
+    if values.dtype.kind not in "biu" and not p.is_float_array(values):
+        raise UnsupportedLayer(
+            f"operation '{call.name}' has a constant of {values.dtype}; expected real numbers."
+        )
+    return values.astype(float)
+
+
 def constant(call: Call, argument: Any) -> np.ndarray:
     """A constant argument in float64, for one row."""
-    values, rank = np.asarray(argument, float), len(call.input_shapes[0])
+    values, rank = numbers(call, argument), len(call.input_shapes[0])
     if values.ndim > rank and values.shape[0] == 1:
         values = values[0]
     if values.ndim > rank:
@@ -182,7 +208,7 @@ def one_tensor(call: Call, first: bool = False) -> tuple[np.ndarray, bool]:
             f"operation '{call.name}' multiplies or divides activations by each other, which is "
             "not piecewise linear. Only products with constants are supported."
         )
-    return np.asarray(y if isinstance(x, Ref) else x, float), isinstance(x, Ref)
+    return numbers(call, y if isinstance(x, Ref) else x), isinstance(x, Ref)
 
 
 def reshaped(call: Call, h: int, shape: Shape) -> int:
@@ -197,3 +223,15 @@ def refuse_ranks(call: Call, shapes: Sequence[Shape]) -> None:
             f"layer '{call.name}' combines tensors with different numbers of axes, {list(shapes)}; "
             "expected the same number. Reshape them first."
         )
+
+
+def axes_of(call: Call) -> tuple[int, ...]:
+    """The axes that a reduction goes over, counted without that of the batch."""
+    rank, axes = len(call.input_shapes[0]) + 1, call.layer.axis
+    found = sorted({a % rank for a in ((axes,) if isinstance(axes, int) else axes or range(rank))})
+    if 0 in found:
+        raise UnsupportedLayer(
+            f"operation '{call.name}' goes over the images of a batch; expected axes from 1 on, "
+            f"got axis={axes}."
+        )
+    return tuple(a - 1 for a in found)

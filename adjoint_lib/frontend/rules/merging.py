@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import keras
+import tensorflow as tf
 
 from adjoint_lib.core import primitives as p
 from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.frontend.rules.call import Call, operator, refuse_ranks, rule
+from adjoint_lib.frontend.rules.call import Call, operator, refuse_ranks, reshaped, rule
 
 L = keras.layers
 
@@ -30,15 +31,18 @@ def average(call: Call) -> int:
 
 @rule(L.Maximum)
 def maximum(call: Call) -> int:
+    refuse_constants(call)
     return extremum(call, 1, call.inputs)
 
 
 @rule(L.Minimum)
 def minimum(call: Call) -> int:
+    refuse_constants(call)
     return extremum(call, -1, call.inputs)
 
 
 def _sum(call: Call, coefficients: list[float]) -> int:
+    refuse_constants(call)
     refuse_ranks(call, call.input_shapes)
     return call.add(p.Sum(tuple(coefficients), tuple(call.input_shapes)))
 
@@ -57,7 +61,35 @@ def extremum(call: Call, sign: int, inputs: Sequence[int]) -> int:
 @operator("Concatenate")
 @rule(L.Concatenate)
 def concatenate(call: Call) -> int:
-    axis = call.layer.axis % (len(call.shape) + 1) - 1
+    refuse_constants(call)
+    axis = _joined_axis(call)
+    return call.add(p.Concatenate(axis, tuple(s[axis] for s in call.input_shapes)))
+
+
+@operator("Stack")
+def stack(call: Call) -> int:
+    refuse_constants(call)
+    axis = _joined_axis(call)
+    shape = (*call.shape[:axis], 1, *call.shape[axis + 1 :])
+    parts = [reshaped(call, h, shape) for h in call.inputs]
+    return call.add(p.Concatenate(axis, (1,) * len(parts)), parts)
+
+
+def _joined_axis(call: Call) -> int:
+    """The axis of one row that several are joined along."""
+    rank = len(call.node.outputs[0].shape)
+    axis = call.layer.axis % rank - 1
     if axis < 0:
         raise UnsupportedLayer(f"layer '{call.name}' joins images; expected an axis from 1 on.")
-    return call.add(p.Concatenate(axis, tuple(s[axis] for s in call.input_shapes)))
+    return axis
+
+
+def refuse_constants(call: Call) -> None:
+    """Refuse a constant among the tensors that are joined."""
+    given = tf.nest.flatten(call.node.arguments.args)
+    if sum(isinstance(t, keras.KerasTensor) for t in given) < len(given):
+        raise UnsupportedLayer(
+            f"layer '{call.name}' ({type(call.layer).__name__}) joins a constant to its tensors, "
+            "which has no axis of images. Expected tensors alone; add a constant by keras.ops.add, "
+            "or pad."
+        )

@@ -8,12 +8,11 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from adjoint_lib.core import primitives as p
-from adjoint_lib.errors import UnsupportedLayer
+from adjoint_lib.errors import InputError, UnsupportedLayer
 from adjoint_lib.frontend import layers
-from adjoint_lib.frontend.rules.call import Call, operator, reshaped, rule
+from adjoint_lib.frontend.rules.call import Call, axes_of, operator, reshaped, rule
 
 L = keras.layers
 
@@ -50,13 +49,15 @@ def move(call: Call) -> int:
     try:
         found = call.evaluate(np.concatenate([numbers, numbers + size])).astype(int)
         kept = len(found) == 2 and found.shape[1:] == call.shape
-    except (ValueError, tf.errors.OpError):  # a batch of two is impossible
+    except InputError:  # a batch of two is impossible
         kept = False
     if not kept or np.any(found[1] - found[0] != size):
         raise UnsupportedLayer(
             f"operation '{call.name}' mixes the images of a batch; expected one that leaves their "
             "axis, the first, as it is. Give shapes as (-1, *shape of one image)."
         )
+    if type(call.layer).__name__ in ("Flip", "Roll", "Repeat", "Take"):
+        axes_of(call)  # whatever two images show: to roll them by two is to leave them
     return _taken(call, found[0])
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from adjoint_lib.core import primitives as p
+from adjoint_lib.core.graph import Shape
 from adjoint_lib.errors import UnsupportedLayer
 from adjoint_lib.frontend import activations
 from adjoint_lib.frontend.rules.call import (
@@ -16,7 +17,6 @@ from adjoint_lib.frontend.rules.call import (
     one_tensor,
     operator,
     refuse_ranks,
-    reshaped,
 )
 from adjoint_lib.frontend.rules.merging import extremum
 
@@ -78,25 +78,39 @@ def negative(call: Call) -> int:
 
 @operator("Maximum")
 def maximum(call: Call) -> int:
-    return _extremum(call, 1.0)
+    return _extremum(call, 1)
 
 
 @operator("Minimum")
 def minimum(call: Call) -> int:
-    return _extremum(call, -1.0)
+    return _extremum(call, -1)
 
 
-def _extremum(call: Call, sign: float) -> int:
-    """Of two tensors; of x and a constant c as c + relu(x - c), or c - relu(c - x)."""
+def _extremum(call: Call, sign: int) -> int:
     x, y = call.args[:2]
     if isinstance(x, Ref) and isinstance(y, Ref):
-        pair = [call.inputs[a.index] for a in (x, y)]
-        return extremum(call, int(sign), pair)
-    h, c = call.inputs[0], _operand(call, y if isinstance(x, Ref) else x)
-    shapes = (call.graph.nodes[h].shape, call.graph.nodes[c].shape)
-    h = call.add(p.Sum((sign, -sign), shapes), [h, c])
-    h = call.add_activation(h, activations.relu())
-    return call.add(p.Sum((sign, 1.0), (call.shape, shapes[1])), [h, c])
+        return extremum(call, sign, [call.inputs[a.index] for a in (x, y)])
+    return bounded(call, call.inputs[0], sign, y if isinstance(x, Ref) else x, call.shape)
+
+
+def bounded(call: Call, h: int, sign: int, limit: Any, shape: Shape) -> int:
+    """A node, of this shape when it is broadcast, and a constant: the larger or smaller of them."""
+    values = constant(call, limit)
+    if not values.ndim:
+        lowered = activations.at_least if sign > 0 else activations.at_most
+        return call.add_activation(h, lowered(float(values)))
+    c = call.graph.source(call.name, f"constant of {call.name}", call.graph.aligned(values, h))
+    return extremum(call, sign, [_repeated(call, n, shape) for n in (h, c)])
+
+
+def _repeated(call: Call, h: int, shape: Shape) -> int:
+    """A node repeated along the axes in which it has one entry and the shape has more."""
+    own = call.graph.nodes[h].shape
+    for axis, (has, wanted) in enumerate(zip(own, shape, strict=True)):
+        if has != wanted:
+            own = (*own[:axis], wanted, *own[axis + 1 :])
+            h = call.add(p.AlongAxis(np.ones((1, wanted)), axis + 1), [h], own)
+    return h
 
 
 @operator("Cast", "ConvertToTensor")
@@ -109,11 +123,3 @@ def cast(call: Call) -> int:
             "dtype. Leave the cast out."
         )
     return call.inputs[0]
-
-
-@operator("Stack")
-def stack(call: Call) -> int:
-    axis = call.layer.axis % (len(call.shape) + 1)
-    shape = (*call.shape[: axis - 1], 1, *call.shape[axis:])
-    parts = [reshaped(call, h, shape) for h in call.inputs]
-    return call.add(p.Concatenate(axis - 1, (1,) * len(parts)), parts)

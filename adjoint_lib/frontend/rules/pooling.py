@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from adjoint_lib.core import primitives as p
-from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.frontend.rules.call import Call, each_axis, operator, reshaped, rule
+from adjoint_lib.frontend.rules.call import Call, axes_of, each_axis, operator, reshaped, rule
+from adjoint_lib.frontend.rules.operators import bounded
 
 L = keras.layers
 
@@ -103,16 +103,6 @@ def _extreme(call: Call, sign: float) -> int:
     h = h if sign > 0 else call.add(p.Scale(np.array(sign)), [h], moved)
     h = call.add(p.GlobalMax(flat), [call.add(p.Reshape(moved, flat), [h], flat)], flat[1:])
     h = h if sign > 0 else call.add(p.Scale(np.array(sign)), [h], flat[1:])
-    return reshaped(call, h, call.shape)
-
-
-def axes_of(call: Call) -> tuple[int, ...]:
-    """The axes that a reduction goes over, counted without that of the batch."""
-    rank, axes = len(call.input_shapes[0]) + 1, call.layer.axis
-    found = sorted({a % rank for a in ((axes,) if isinstance(axes, int) else axes or range(rank))})
-    if 0 in found:
-        raise UnsupportedLayer(
-            f"operation '{call.name}' goes over the images of a batch; expected axes from 1 on, "
-            f"got axis={axes}."
-        )
-    return tuple(a - 1 for a in found)
+    h = reshaped(call, h, call.shape)
+    limit = getattr(call.layer, "initial", None)
+    return h if limit is None else bounded(call, h, int(sign), limit, call.shape)

@@ -64,7 +64,7 @@ PROMISES = [
         "An input exactly at a breakpoint, a threshold or a tie of pooling gives what the model "
         "gives",
         WRONG,
-        ("an_input_equal", "an_input_at", "equal_entries", "one_channel"),
+        ("an_input_equal", "an_input_at", "equal_entries", "one_channel", "a_limit"),
         "{TIES} activations at each of their breakpoints, {PRECISIONS}, k among {SCALES}",
     ),
     Promise(
@@ -73,9 +73,16 @@ PROMISES = [
         WRONG,
         (
             *("a_nested", "a_call", "a_constant", "a_subclass", "a_method", "a_quantised"),
-            *("a_name", "any_other_name", "an_input_that", "an_input_inside", "a_layer_without"),
-            *("an_operation_is_refused", "one_matrix"),
-            *("joining", "a_function"),
+            *(
+                "a_name",
+                "any_other_name",
+                "an_input_that",
+                "an_input_inside",
+                "a_layer_without",
+                "a_layer_of",
+            ),
+            *("an_operation_is_refused", "an_operation_in_float64", "one_matrix", "a_mask"),
+            *("joining", "a_function", "a_model_or_layer", "a_model_of", "a_network_without"),
         ),
     ),
     Promise(

@@ -109,7 +109,7 @@ def paper_run(model: str = "vgg7", dataset: str = "cifar10") -> Figure:
         axes[0].axvspan(start, starts[n + 1], color=GREY, alpha=(0.12, 0.26)[n % 2], lw=0)
         at = (start + starts[n + 1]) / 2
         axes[0].text(at, 101, f"{rate:g}", ha="center", va="bottom", fontsize=9)
-    for ax, end in zip(axes, (recipe.epochs, max(reached, 1)), strict=True):
+    for ax, end in zip(axes, (recipe.epochs, 1.04 * max(reached, 1)), strict=True):
         if record:
             _accuracies(ax, record)
         ax.axvline(reached, color=INK, lw=1, ls=":", label="reached")

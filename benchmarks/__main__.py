@@ -16,7 +16,7 @@ Each run has a process of its own and the contenders take turns. The clock is on
 alone: not on imports, folding, or the comparison. JAX and PyTorch first try which batches (and
 layout) are quickest for them. The values of all are compared with the library's, in multiples of
 the unit roundoff u = 2^-24. Then the library's other times are taken: one unit, one layer in each
-mode, and how the time grows.
+mode, how the time grows, and what it would take to leave out what ReLUs have shut.
 
 ``python -m benchmarks uses`` times what one does most often: one score of 64 images, one unit.
 
@@ -50,7 +50,7 @@ TRAINED = ["vgg7_trained", "resnet20_fixup_trained"]
 BY_ALL = ["adjoint_lib", "jax", "pytorch"]
 """The contenders that take every network."""
 
-EXTRAS = ["one_unit", "modes", "growth"]
+EXTRAS = ["one_unit", "modes", "growth", "open_entries"]
 ROOT = Path(__file__).resolve().parent.parent
 LATEST = ROOT / "benchmarks" / "latest.json"
 FOR_THE_BOOK = ROOT / "data" / "results" / "benchmark.json"

@@ -49,14 +49,14 @@ SCORE = 3
 TOLERANCE = 0.01
 """A ReLU at a near-zero input may open in one library and not in another, by rounding."""
 
-WARM_UP, CALLS, SECONDS = 4, 200, 8.0
-"""Calls before the clock starts; the most calls, and seconds, that are timed."""
+WARM_UP, CALLS = 4, 200
+"""Calls before the clock starts; the most calls that are timed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     if options.worker:
-        return _worker(*options.worker)
+        return _worker(*options.worker, options.seconds)
     found: dict[str, dict] = {}
     failures = []
     with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
                     "-m",
                     "benchmarks",
                     "uses",
+                    "--seconds",
+                    str(options.seconds),
                     "--worker",
                     row,
                     who,
@@ -123,23 +125,23 @@ def save(path: Path, row: str, entry: dict) -> None:
 # ------------------------------------------------------------------ one contender, one row
 
 
-def _worker(row: str, who: str, out: str) -> int:
+def _worker(row: str, who: str, out: str, most: float) -> int:
     from benchmarks.worker import peak_mb
 
     model, use = ROWS[row]
     call = CONTENDERS[who](model, use)
-    seconds = timed(call)
+    seconds = timed(call, most)
     told = {"seconds": round(statistics.median(seconds), 6), "peak_mb": round(peak_mb())}
     np.savez(out, told=json.dumps(told), gradient=np.asarray(call()))
     return 0
 
 
-def timed(call: Callable[[], Any]) -> list[float]:
-    """Seconds of each call after a few that are not timed."""
+def timed(call: Callable[[], Any], most: float = 2.0) -> list[float]:
+    """Seconds of each call after a few that are not timed; fewer calls after so many seconds."""
     for _ in range(WARM_UP):
         call()
     seconds: list[float] = []
-    while len(seconds) < 5 or (len(seconds) < CALLS and sum(seconds) < SECONDS):
+    while len(seconds) < 5 or (len(seconds) < CALLS and sum(seconds) < most):
         start = perf_counter()
         call()
         seconds.append(perf_counter() - start)
@@ -314,9 +316,21 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), metavar="NAME"
     )
-    parser.add_argument("--output", type=Path, default=LATEST, metavar="FILE")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="that are timed, at most (default 8)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="time one second of each; printed, not written"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="(default benchmarks/latest.json)"
+    )
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.quick:
+        options.seconds = 1.0
+    elif options.output is None:
+        options.output = LATEST
     installed = importlib.util.find_spec
     missing = [c for c in options.contenders if c in PACKAGES and not installed(PACKAGES[c])]
     if missing and not options.worker:

@@ -2,6 +2,7 @@
 
 import re
 
+import nbformat
 import pytest
 
 from adjoint_book.build import browser as printer
@@ -159,6 +160,22 @@ def test_a_printed_book_has_the_pages_that_it_promises(site):
         texts[places["01-one"] - 1].split()
     )
     assert not (site / "the-adjoint-book.html").exists()
+
+
+def test_the_book_is_built_once_more_with_its_figures_as_vectors(tmp_path, monkeypatch):
+    drawn = nbformat.v4.new_code_cell("from matplotlib import pyplot\npyplot.plot([1, 2]);")
+    title = nbformat.v4.new_markdown_cell("# A book")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    (tmp_path / "book").mkdir()
+    page = nbformat.v4.new_notebook(cells=[title, drawn], metadata=kernel)
+    nbformat.write(page, tmp_path / "book" / "intro.ipynb")
+    (tmp_path / "book" / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
+    (tmp_path / "book" / "_config.yml").write_text("execute:\n  execute_notebooks: force\n")
+    monkeypatch.setattr(pdf, "ROOT", tmp_path / "book")
+    built = pdf.build_site(tmp_path / "built")
+    assert (built / "intro.html").is_file()
+    (picture,) = (built / "_images").glob("*")
+    assert picture.suffix == ".svg"
 
 
 def test_without_a_browser_there_is_one_sentence_and_no_build(monkeypatch):

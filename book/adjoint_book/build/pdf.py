@@ -323,9 +323,9 @@ def build_site(folder: Path) -> Path:
         profile.mkdir()
         (profile / "ipython_kernel_config.py").write_text(VECTOR_FIGURES, "utf-8")
         environment = {**os.environ, "IPYTHONDIR": home, VECTORS: "1"}
-        command = ["-m", "jupyter_book", "build", "-W", "-n", "--keep-going"]
-        given = [sys.executable, *command, "--path-output", str(folder), str(ROOT)]
-        subprocess.run(given, check=True, env=environment)
+        program = str(Path(sys.executable).with_name("jupyter-book"))
+        given = [program, "build", "-W", "-n", "--keep-going", "--path-output", str(folder)]
+        subprocess.run([*given, str(ROOT)], check=True, env=environment)
     return folder / "_build" / "html"
 
 

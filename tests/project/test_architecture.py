@@ -5,10 +5,12 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import adjoint_lib as al
+from adjoint_lib.core import _threads
 from repository import text
 
 HOME = Path(al.__file__).parent
@@ -37,13 +39,14 @@ def traced(call: Callable) -> set[str]:
         if event == "call":
             found.add(frame.f_code.co_filename)
 
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+    with mock.patch.object(_threads, "_workers", _threads._Workers()):  # none of earlier calls
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
     return {path.name for path in map(Path, found) if HOME in path.parents} - {"__init__.py"}
 
 

@@ -100,6 +100,7 @@ def test_a_unit_as_the_design_shows_it():
 
 
 def test_nothing_is_computed_before_indexing(monkeypatch):
+    monkeypatch.setattr(NET, "traces", {})  # those of tests before would pull without `pull`
     H = NET.hypersurface(X, "second", "RM4")
     monkeypatch.setattr(type(H.frozen), "pull", None)
     monkeypatch.setattr(type(H.frozen), "push", None)

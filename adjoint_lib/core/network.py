@@ -182,18 +182,16 @@ class Network:
             bad = int(np.count_nonzero(~np.isfinite(found)))
             raise InputError(f"expected finite images, got {bad} entries that are NaN or infinite.")
         source = self.graph.nodes[IMAGE].source
-        if source is not None and source.rounds is not None:
-            found = found.astype(source.rounds)
+        rounds = source.rounds if source is not None else None
+        given = self.dtype if rounds is None else tf.as_dtype(rounds)
         with np.errstate(over="ignore", under="ignore"):
-            cast = found.astype(self.dtype.as_numpy_dtype)
-        if not np.isfinite(cast).all() or (
-            found.any() and np.abs(cast).max() < smallest(self.dtype)
-        ):
+            cast = found.astype(given.as_numpy_dtype)
+        if not np.isfinite(cast).all() or (found.any() and np.abs(cast).max() < smallest(given)):
             raise InputError(
-                f"expected images in the range of {self.dtype.name}, got entries up to "
+                f"expected images in the range of {given.name}, got entries up to "
                 f"{np.abs(found).max():.3g}. Scale them as in training."
             )
-        return tf.constant(cast, self.dtype)
+        return tf.constant(cast.astype(self.dtype.as_numpy_dtype))
 
     def plan(self, wanted: frozenset[int]) -> Order:
         """The nodes that `wanted` depend on, each with those that nothing reads after it."""

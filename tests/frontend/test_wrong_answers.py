@@ -323,6 +323,14 @@ def test_an_image_outside_the_range_of_the_dtype_is_refused(size):
         net.astype("float32").hypersurface(image, "out")
 
 
+@pytest.mark.parametrize("size", [1e39, 1e-40, 1e-50])
+def test_an_image_outside_the_range_of_the_models_input_is_refused(size):
+    """One of 1e-50 was taken for zeros, and one of 1e-40 is what TensorFlow flushes to zero."""
+    net = al.equivalent(sequence(L.Dense(2, dtype="float64", name="out"), dtype="float32"))
+    with pytest.raises(al.InputError, match="images in the range of float32"):
+        net.hypersurface(np.full(4, size), "out")[...]
+
+
 @pytest.mark.parametrize("size", [1e-8, 1e-20])
 @pytest.mark.parametrize("nested", [False, True])
 def test_weights_whose_product_underflows_are_refused(size, nested):

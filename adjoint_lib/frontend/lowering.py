@@ -42,7 +42,6 @@ def lower(model: keras.Model, dtype: str) -> Graph:
     found = readable(model, model.name)
     writer = _Writer(dtype)
     (given,) = found.inputs
-    writer.wide = given.dtype == "float64" != dtype
     rounds = given.dtype if dtype == "float64" != given.dtype else None
     image = writer.graph.image(tuple(given.shape[1:]), rounds)
     assert image == IMAGE
@@ -158,7 +157,6 @@ class _Writer(Walk[int]):
         self.graph = Graph()
         self.dtype = dtype
         self.dropped: list[tuple[str, str]] = []  # (layer, its final activation)
-        self.wide = False  # whether images come in float64, which the layers cast down
 
     def shape_of(self, value: int) -> Shape:
         return self.graph.nodes[value].shape
@@ -186,8 +184,7 @@ class _Writer(Walk[int]):
                 return inputs[0]
         elif ending:
             check_activation(operation, ending, name)
-        if self.wide:
-            check_width(node, name, self.dtype)
+        check_width(node, name, self.dtype)
         rule = rule_for(operation, name)
         assert rule is not None  # or it would have been traced
         places = {id(t): Ref(i) for i, t in enumerate(node.input_tensors)}

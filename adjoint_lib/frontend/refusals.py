@@ -177,12 +177,13 @@ def check_inputs(model: keras.Model, name: str, allowed: tuple[str, ...]) -> Non
 
 
 def check_width(node: Node, name: str, dtype: str) -> None:
-    """Refuse an operation in float64 where the layers are in float32, and so is the network."""
+    """Refuse an operation in another precision than the layers, which cast what they read."""
     kind = type(node.operation)
-    computes = not issubclass(kind, keras.Layer) and kind.__name__ != "ConvertToTensor"
-    if computes and any(t.dtype == "float64" for t in node.input_tensors):
+    if issubclass(kind, keras.Layer) or kind.__name__ == "ConvertToTensor":
+        return
+    for given in {t.dtype for t in node.input_tensors} & {"float32", "float64"} - {dtype}:
         raise InputError(
-            f"operation '{name}' computes in float64, as images come in, but layers in {dtype}; "
+            f"operation '{name}' computes in {given}, as images come in, but layers in {dtype}; "
             f"expected one dtype. Build the model on keras.Input(shape, dtype='{dtype}')."
         )
 

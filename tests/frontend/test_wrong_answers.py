@@ -603,6 +603,13 @@ def test_an_operation_in_float64_before_layers_in_float32_is_refused():
     assert net.dtype == "float32"
 
 
+def test_an_operation_in_float32_before_layers_in_float64_is_refused():
+    """It was rounded to float32 in the model alone, and called a bug where it was compared."""
+    x = keras.Input((3,), dtype="float32")
+    with pytest.raises(al.InputError, match=r"computes in float32.*Input\(shape, dtype='float64'"):
+        al.equivalent(keras.Model(x, L.Dense(2, dtype="float64")(ops.sparse_sigmoid(x))))
+
+
 # ------------------------------------------------------------------ the comparison with the model
 
 

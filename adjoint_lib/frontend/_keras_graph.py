@@ -128,14 +128,22 @@ def arguments(node: Node, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str,
     """(args, kwargs) of a call at inference, with these inputs for its symbolic tensors."""
     places = {id(t): x for t, x in zip(node.input_tensors, inputs, strict=True)}
     args, kwargs = node.arguments.fill_in(places)
-    return args, {**kwargs, "training": False} if kwargs.get("training") else kwargs
+    trains = kwargs.get("training", trains_by_default(node.operation))
+    return args, {**kwargs, "training": False} if trains else kwargs
 
 
 def asks_for_training(node: Node) -> bool:
     """Whether a call says training=True; augmentation layers do so by default."""
-    if not node.arguments.kwargs.get("training"):
-        return False
-    return inspect.signature(node.operation.call).parameters["training"].default is not True
+    return bool(node.arguments.kwargs.get("training")) and not trains_by_default(node.operation)
+
+
+def trains_by_default(operation: keras.Operation) -> bool:
+    """Whether a call that does not say otherwise is one for training, as of augmentation layers.
+
+    Keras notes this at a call, but not where the layer casts the tensor that it is called with.
+    """
+    given = inspect.signature(operation.call).parameters.get("training")
+    return given is not None and given.default is True
 
 
 def mask_of(node: Node) -> Any:

@@ -609,6 +609,16 @@ def test_an_operation_in_float64_before_layers_in_float32_is_refused():
     assert net.dtype == "float32"
 
 
+@pytest.mark.parametrize("name", ["RandomBrightness", "RandomGrayscale"])
+def test_an_augmentation_that_casts_its_image_is_run_at_inference(name):
+    """Where the model was run layer by layer, it was called for training."""
+    x = keras.Input((2, 2, 3), dtype="float64")
+    model = keras.Model(x, L.Dense(2)(getattr(L, name)(0.5)(x)))
+    image = np.random.default_rng(0).normal(size=(2, 2, 3))
+    expected = model(image[None], training=False)
+    np.testing.assert_allclose(al.equivalent(model)(image), expected, rtol=1e-5)
+
+
 def test_an_operation_in_float32_before_layers_in_float64_is_refused():
     """It was rounded to float32 in the model alone, and called a bug where it was compared."""
     x = keras.Input((3,), dtype="float32")

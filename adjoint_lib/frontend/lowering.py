@@ -40,8 +40,8 @@ def lower(model: keras.Model, dtype: str) -> Graph:
     An activation that ends the model and is not piecewise linear is dropped, with a warning.
     """
     found = readable(model, model.name)
-    writer = _Writer(dtype)
     (given,) = found.inputs
+    writer = _Writer(dtype, given.dtype)
     rounds = given.dtype if dtype == "float64" != given.dtype else None
     image = writer.graph.image(tuple(given.shape[1:]), rounds)
     assert image == IMAGE
@@ -152,10 +152,10 @@ def _called(node: Node) -> Callable[..., Any]:
 class _Writer(Walk[int]):
     """Writes each call into a graph."""
 
-    def __init__(self, dtype: str):
+    def __init__(self, dtype: str, given: str):
         super().__init__()
         self.graph = Graph()
-        self.dtype = dtype
+        self.dtype, self.given = dtype, given  # of the layers, and of the images as they come in
         self.dropped: list[tuple[str, str]] = []  # (layer, its final activation)
 
     def shape_of(self, value: int) -> Shape:
@@ -184,7 +184,7 @@ class _Writer(Walk[int]):
                 return inputs[0]
         elif ending:
             check_activation(operation, ending, name)
-        check_width(node, name, self.dtype)
+        check_width(node, name, self.given, self.dtype)
         rule = rule_for(operation, name)
         assert rule is not None  # or it would have been traced
         places = {id(t): Ref(i) for i, t in enumerate(node.input_tensors)}

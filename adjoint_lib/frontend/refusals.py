@@ -176,12 +176,11 @@ def check_inputs(model: keras.Model, name: str, allowed: tuple[str, ...]) -> Non
             )
 
 
-def check_width(node: Node, name: str, dtype: str) -> None:
-    """Refuse an operation in another precision than the layers, which cast what they read."""
+def check_width(node: Node, name: str, given: str, dtype: str) -> None:
+    """Refuse an operation in the dtype of the images, where the layers cast them to another."""
     kind = type(node.operation)
-    if issubclass(kind, keras.Layer) or kind.__name__ == "ConvertToTensor":
-        return
-    for given in {t.dtype for t in node.input_tensors} & {"float32", "float64"} - {dtype}:
+    computes = not issubclass(kind, keras.Layer) and kind.__name__ != "ConvertToTensor"
+    if computes and given != dtype and any(t.dtype == given for t in node.input_tensors):
         raise InputError(
             f"operation '{name}' computes in {given}, as images come in, but layers in {dtype}; "
             f"expected one dtype. Build the model on keras.Input(shape, dtype='{dtype}')."

@@ -626,6 +626,14 @@ def test_an_operation_in_float32_before_layers_in_float64_is_refused():
         al.equivalent(keras.Model(x, L.Dense(2, dtype="float64")(ops.sparse_sigmoid(x))))
 
 
+def test_a_constant_in_float64_in_a_model_in_float32_is_read():
+    """Keras takes what follows it for float64, and computes it in float32."""
+    x, matrix = keras.Input((3,)), np.random.default_rng(0).normal(size=(3, 3))
+    model = keras.Model(x, L.Dense(2)(ops.matmul(ops.matmul(x, matrix), matrix)))
+    image = np.ones((1, 3), np.float32)
+    np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5)
+
+
 # ------------------------------------------------------------------ the comparison with the model
 
 

@@ -81,8 +81,9 @@ PROMISES = [
                 "a_layer_without",
                 "a_layer_of",
             ),
-            *("an_operation_is_refused", "an_operation_in_float64", "one_matrix", "a_mask"),
+            *("an_operation_is_refused", "an_operation_in_float", "one_matrix", "a_mask"),
             *("joining", "a_function", "a_model_or_layer", "a_model_of", "a_network_without"),
+            "an_augmentation",
         ),
     ),
     Promise(

@@ -52,6 +52,11 @@ def calls(model: keras.Model) -> Iterator[Node]:
         yield from (node for node in by_depth[depth] if not node.is_input)
 
 
+def has_entries(tensor: Any) -> bool:
+    """Whether a tensor has at least one entry for each image."""
+    return 0 not in tensor.shape[1:]
+
+
 def trace(function: Callable[..., Any], inputs: Sequence[Any]) -> keras.Model:
     """What a function makes of symbolic tensors, as a functional model.
 

@@ -32,6 +32,7 @@ from adjoint_lib.frontend._keras_graph import (
     arguments,
     carries_mask,
     has_code_of_its_own,
+    has_entries,
     without_activation,
 )
 from adjoint_lib.frontend.lowering import Walk
@@ -122,7 +123,7 @@ class _Execution(Walk[tf.Tensor]):
         """What the layer gives when it is called: it was traced, and may do something else."""
         args, kwargs = arguments(node, inputs)
         with running(name):
-            given = tf.nest.flatten(node.operation(*args, **kwargs))
+            given = list(filter(has_entries, tf.nest.flatten(node.operation(*args, **kwargs))))
         if found and id(found[0]) in self.before:
             self.before[id(given[0])] = self.before[id(found[0])]
         return given if len(given) > 1 else [self._keep(name, given[0])]

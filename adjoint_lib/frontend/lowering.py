@@ -14,12 +14,13 @@ import keras
 
 from adjoint_lib.core.graph import IMAGE, Graph, Shape
 from adjoint_lib.errors import InputError
-from adjoint_lib.frontend._keras_graph import Node, arguments, calls
+from adjoint_lib.frontend._keras_graph import Node, arguments, calls, has_entries
 from adjoint_lib.frontend.refusals import (
     check_activation,
     check_call,
     check_inputs,
     check_precision,
+    check_reads,
     check_width,
     ending_of,
     expansion_of,
@@ -89,20 +90,24 @@ class Walk(Generic[Value]):
     def run(
         self, model: keras.Model, inputs: list[Value], prefix: str, last: Sequence[bool]
     ) -> list[Value]:
-        """One use of a functional model on these inputs; returns its outputs.
+        """One use of a functional model on these inputs; returns its outputs that have entries.
 
         Args:
-            last: which of its outputs nothing else reads.
+            last: which of all its outputs nothing else reads.
         """
         where = {id(t): n for t, n in zip(model.inputs, inputs, strict=True)}
         read = {id(t) for node in calls(model) for t in node.input_tensors}
         ends = {id(t) for t, end in zip(model.outputs, last, strict=True) if end} - read
         for node in calls(model):
+            if not any(map(has_entries, node.outputs)):
+                continue
+            check_reads(node, prefix)
             found = [where[id(t)] for t in node.input_tensors]
             ending = [id(t) in ends for t in node.outputs]
             values = self._visit(node, found, prefix, ending)
-            where.update((id(t), v) for t, v in zip(node.outputs, values, strict=True))
-        return [where[id(t)] for t in model.outputs]
+            given = filter(has_entries, node.outputs)
+            where.update((id(t), v) for t, v in zip(given, values, strict=True))
+        return [where[id(t)] for t in filter(has_entries, model.outputs)]
 
     def _visit(
         self, node: Node, inputs: list[Value], prefix: str, last: Sequence[bool]

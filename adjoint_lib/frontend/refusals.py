@@ -21,6 +21,7 @@ from adjoint_lib.frontend._keras_graph import (
     call_of,
     computes_its_graph,
     functional,
+    has_entries,
     is_graph,
     is_keras_operator,
     is_kerass_own,
@@ -76,12 +77,19 @@ def check_model(model: keras.Model) -> None:
             f"model '{model.name}' takes inputs of shape {shape}; expected a fixed size. Call it "
             "on keras.Input((height, width, channels)) and use that model."
         )
-    if 0 in shape:
+    check_entries(found.inputs[0], f"model '{model.name}' takes")
+    for tensor in found.outputs:
+        check_entries(tensor, f"model '{model.name}' gives")
+    check_inputs(found, model.name, ("float32", "float64"))
+
+
+def check_entries(tensor: Any, begin: str) -> None:
+    """Refuse a tensor without entries; the message begins with who reads or gives it."""
+    if not has_entries(tensor):
         raise InputError(
-            f"model '{model.name}' takes inputs of shape {shape}, which have no entries; expected "
+            f"{begin} tensors of shape {tuple(tensor.shape[1:])}, which have no entries; expected "
             "at least one along each axis."
         )
-    check_inputs(found, model.name, ("float32", "float64"))
 
 
 def readable(
@@ -271,17 +279,18 @@ def check_activation(operation: keras.Operation, activation: str, name: str) -> 
         )
 
 
+def check_reads(node: Node, prefix: str) -> None:
+    """Refuse a call that reads a tensor without entries; one that nothing reads does no harm."""
+    for tensor in node.input_tensors:
+        check_entries(tensor, f"layer '{prefix}{node.operation.name}' reads")
+
+
 def check_call(node: Node, name: str) -> None:
     """Refuse a call that asks for training behaviour or masks entries."""
     if mask_of(node) is not None:
         raise UnsupportedLayer(
             f"layer '{name}' is called with a mask, which multiplies activations by each other. "
             "Call it without."
-        )
-    if any(0 in t.shape[1:] for t in node.outputs):
-        raise UnsupportedLayer(
-            f"layer '{name}' gives tensors of shape {tuple(node.outputs[0].shape[1:])}, which have "
-            "no entries. Expected at least one along each axis."
         )
     if asks_for_training(node):
         raise UnsupportedLayer(

@@ -534,7 +534,6 @@ REFUSED = {
     "images picked": (lambda x: ops.take(x, [0, 1], 0), (3,), "goes over the images"),
     "images stacked": (lambda x: ops.stack([x, x], 0), (3,), "joins images"),
     "a complex factor": (lambda x: 1j * x, (3,), "constant of complex128; expected real"),
-    "nothing of a row": (lambda x: L.Flatten()(x[:, 1:1]), (3, 2), r"\(0, 2\), which have no"),
     "a maximum with a constant image": (
         lambda x: L.Maximum()([x, np.full((1, 3), -1e3, np.float32)]),
         (3,),
@@ -694,6 +693,19 @@ def test_a_model_that_cannot_be_run_is_refused_by_the_layer():
 def test_a_model_of_empty_images_is_refused(shape):
     with pytest.raises(al.InputError, match="which have no entries"):
         al.equivalent(sequence(L.Dense(2), shape=shape))
+
+
+def test_a_tensor_without_entries_is_refused_where_it_is_read():
+    """Half of a split at 0 was refused, though nothing read it."""
+    x = keras.Input((1, 3))
+    empty, whole = ops.split(x, [0], 1)
+    model = keras.Model(x, L.Dense(2)(whole))
+    image = np.random.default_rng(0).normal(size=(1, 1, 3)).astype(np.float32)
+    np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5)
+    with pytest.raises(al.InputError, match=r"'sum.*' reads tensors of shape \(0, 2\), which have"):
+        al.equivalent(keras.Model(x, ops.sum(L.Dense(2)(empty), 1)))
+    with pytest.raises(al.InputError, match=r"gives tensors of shape \(0, 3\), which have"):
+        al.equivalent(keras.Model(x, [whole, empty]))
 
 
 def test_a_model_that_computes_nothing_is_refused():

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -50,6 +50,12 @@ def tiny(**changes) -> Recipe:
     """A recipe for the sample: small batches, both sizes, a few steps an epoch."""
     usual = {"epochs": 3, "batch": 45, "rates": ((0, 0.05), (3, 0.0)), "sizes": ((0, 8), (2, 32))}
     return replace(recipe("fast", "vgg7", "cifar10"), **{"name": "tiny", **usual, **changes})
+
+
+def recorded(record: dict) -> Recipe:
+    """The recipe in a record; the momentum of running statistics was an option of it once."""
+    fields = {name: value for name, value in record.items() if name != "norm_momentum"}
+    return Recipe(**{**fields, **{n: tuple(map(tuple, fields[n])) for n in ("rates", "sizes")}})
 
 
 # ---- augmentation
@@ -215,16 +221,6 @@ def test_the_fast_recipe_is_one_cycle_that_ends_at_full_size(model, dataset, epo
     assert rates[0] < rates[peak] and rates[-1] == 0 and 10 <= peak <= 50
     assert (np.diff(rates[: peak + 1]) > 0).all() and (np.diff(rates[peak:]) < 0).all()
     assert found.size(found.epochs - 1) == 32
-
-
-def test_a_recorded_recipe_is_read_back_unless_it_had_other_running_statistics():
-    for made in (recipe("fast", "resnet20", "cifar100"), recipe("paper", "vgg7", "cifar10")):
-        record = json.loads(json.dumps(asdict(made)))
-        assert recipes.recorded(record) == made
-        assert recipes.recorded({**record, "norm_momentum": 0.99}) == made
-        for other in (0.9, None):
-            with pytest.raises(InputError, match=r"momentum 0\.99"):
-                recipes.recorded({**record, "norm_momentum": other})
 
 
 def test_the_command_line_offers_the_recipes_there_are():
@@ -804,7 +800,7 @@ def test_trained_weights_are_recorded_and_as_good_as_the_papers(model, dataset):
     options = command_line.parser().parse_args(words)
     found = recipe(options.recipe, options.model, options.dataset)
     found = found.stretched(options.epochs) if options.epochs else found
-    assert found == recipes.recorded(record["recipe"])
+    assert found == recorded(record["recipe"])
     for layer in models.build(model).layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             assert layer.momentum == record["recipe"].get("norm_momentum", layer.momentum)
@@ -846,7 +842,7 @@ def test_the_record_of_a_kept_run_is_that_of_its_weights_once_it_has_ended(tmp_p
 def test_a_kept_run_is_one_of_its_recipe_and_says_what_computed_it(name):
     model, dataset, kind, seed = name.rsplit("-", 3)
     found = al.training.kept(model, dataset, kind, int(seed))
-    assert recipes.recorded(found["recipe"]) == recipe(kind, model, dataset)
+    assert recorded(found["recipe"]) == recipe(kind, model, dataset)
     words = f"train --model {model} --dataset {dataset} --recipe {kind} --seed {seed}"
     assert found["command"] == f"python -m adjoint_lib {words}"
     assert found["data"] == {file.name: file.sha256 for file in DATASETS[dataset].files}

@@ -15,7 +15,6 @@ from adjoint_lib.errors import InputError
 from adjoint_lib.experiments import paper
 
 IMAGE_SIZE = 32
-_NORM_MOMENTUM = 0.99  # of every batch normalisation in `models`
 
 
 @dataclass(frozen=True)
@@ -95,23 +94,6 @@ def recipe(name: str, model: str, dataset: str) -> Recipe:
     if name not in _RECIPES:
         raise InputError(f"No recipe is called {name!r}; there are {', '.join(_RECIPES)}.")
     return _RECIPES[name](model, dataset)
-
-
-def recorded(record: dict) -> Recipe:
-    """The recipe that a record holds as plain numbers and text.
-
-    Records of earlier versions also name the momentum of batch normalisation's running statistics,
-    which was an option then. It is the models' own now, and a run with another is refused.
-    """
-    if record.get("norm_momentum", _NORM_MOMENTUM) != _NORM_MOMENTUM:
-        raise InputError(
-            f"expected running statistics of momentum {_NORM_MOMENTUM}, as the models have, found "
-            f"a run with {record['norm_momentum']}: no recipe describes it."
-        )
-    fields = {name: value for name, value in record.items() if name != "norm_momentum"}
-    for name in ("rates", "sizes"):
-        fields[name] = tuple(map(tuple, fields[name]))
-    return Recipe(**fields)
 
 
 def _fast(model: str, dataset: str) -> Recipe:

@@ -528,9 +528,12 @@ class Reference:
         name = name if self.count[name] == 1 else f"{name}#{self.count[name]}"
         if isinstance(operation, keras.Model):
             return self.run(operation, args[0], f"{name}/")
+        if kwargs.get("training"):  # as augmentation layers have it by default
+            kwargs = {**kwargs, "training": False}
         inputs = [a for a in tf.nest.flatten([args, kwargs]) if isinstance(a, tf.Tensor)]
         out = self.compute(operation, name, args, kwargs)
-        self.calls.append(Made(inputs, out, affine(operation, args, kwargs), ending(operation)))
+        scaling = affine(operation, args, kwargs, out)
+        self.calls.append(Made(inputs, out, scaling, ending(operation)))
         return out
 
     def compute(self, operation, name: str, args, kwargs):
@@ -546,8 +549,6 @@ class Reference:
         if isinstance(operation, Halfway):
             (x,) = args
             return 0.5 * tf.nn.relu(self.call(operation.dense, f"{name}/", x)) + x
-        if kwargs.get("training"):  # as augmentation layers have it by default
-            kwargs = {**kwargs, "training": False}
         out = operation(*args, **kwargs)
         if type(operation).__name__ == "Matmul":
             x, kernel = args
@@ -635,8 +636,11 @@ def channel_scale(reader: Made, tensor: tf.Tensor) -> np.ndarray | None:
     return rows[0] if np.allclose(rows, rows[:1], rtol=1e-12, atol=0) else None
 
 
-def affine(operation, args, kwargs) -> Callable | None:
-    """The operation as a function of its only tensor, if it scales and shifts entries."""
+def affine(operation, args, kwargs, out: tf.Tensor) -> Callable | None:
+    """The operation as a function of its only tensor, if it scales and shifts entries.
+
+    So does one that moves entries, where it leaves all in their places.
+    """
     name = type(operation).__name__
     arithmetic = not isinstance(operation, L.Layer) and name in ARITHMETIC
     if isinstance(operation, L.Activation):
@@ -644,14 +648,19 @@ def affine(operation, args, kwargs) -> Callable | None:
     elif isinstance(operation, SCALINGS) or "Dropout" in name or "Noise" in name:
         arithmetic = True
     tensors = [a for a in tf.nest.flatten([args, kwargs]) if isinstance(a, tf.Tensor)]
-    if not arithmetic or len(tensors) != 1:
+    if len(tensors) != 1:
         return None
 
     def apply(x: tf.Tensor) -> tf.Tensor:
         replaced = tf.nest.map_structure(lambda a: x if a is tensors[0] else a, [args, kwargs])
         return operation(*replaced[0], **replaced[1])
 
-    return apply
+    (x,) = tensors
+    return apply if arithmetic or (equal(out, x) and equal(apply(-x[:1]), -x[:1])) else None
+
+
+def equal(a: tf.Tensor, b: tf.Tensor) -> bool:
+    return a.shape == b.shape and bool(tf.reduce_all(a == b))
 
 
 def without_bias(layer, x: tf.Tensor) -> tf.Tensor:

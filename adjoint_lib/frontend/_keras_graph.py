@@ -111,10 +111,12 @@ def is_kerass_own(operation: keras.Operation) -> bool:
 
 
 def has_code_of_its_own(model: keras.Model) -> bool:
-    """Whether a layer or model within it is not of Keras's classes, or is a function."""
+    """Whether a layer, model or activation within it is not Keras's, or is a function."""
     known = ("keras.", "adjoint_lib.")
     return any(
-        not type(layer).__module__.startswith(known) or isinstance(layer, keras.layers.Lambda)
+        isinstance(layer, keras.layers.Lambda)
+        or not type(layer).__module__.startswith(known)
+        or not getattr(getattr(layer, "activation", None), "__module__", "keras.").startswith(known)
         for layer in model._flatten_layers()
     )
 

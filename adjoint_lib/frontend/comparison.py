@@ -109,7 +109,7 @@ class _Execution(Walk[tf.Tensor]):
             if not self.overflows and not _close(a, b, 1e-5):
                 raise AdjointError(
                     f"model '{model.name}' gives other outputs than its layers one after the other."
-                    " Expected a model that computes its graph."
+                    " Expected a model that computes its graph, and the same at each call."
                 )
 
     def shape_of(self, value: tf.Tensor) -> Shape:

@@ -47,15 +47,13 @@ REASONS = {
 ENDINGS = """ELU Softmax LogSoftmax Sigmoid LogSigmoid Tanh Softplus Softsign Exp Elu Celu Selu Gelu
     Silu HardSilu Mish SparsePlus Squareplus TanhShrink Sparsemax""".split()  # dropped, where final
 WITHIN = (
-    "Remedy: cut the model after this layer, keras.Model(model.input, "
-    "model.get_layer('{}').output): a final activation is dropped, the units before it are kept. "
-    "Or train with a piecewise-linear one in its place: {}."
+    "Remedy: cut the model after this layer{}: a final activation is dropped, the units before it "
+    "are kept. Or train with a piecewise-linear one in its place: {}."
 )
 REMEDY = (
-    "Remedy: cut the model before it, keras.Model(model.input, model.get_layer('{}').input), which "
-    "keeps every unit up to there, or train with a piecewise-linear layer in its place "
-    "(BatchNormalization for other normalisations). A layer of your own that is piecewise linear "
-    "can be written in keras.ops, or under al.supports."
+    "Remedy: cut the model before it{}, which keeps every unit up to there, or train with a "
+    "piecewise-linear layer in its place (BatchNormalization for other normalisations). A layer of "
+    "your own that is piecewise linear can be written in keras.ops, or under al.supports."
 )
 
 
@@ -107,11 +105,7 @@ def readable(
     check_methods(model, name)
     if is_graph(model) and computes_its_graph(model):
         return functional(model)
-    if type(model).__call__ is not keras.Layer.__call__:
-        raise UnsupportedLayer(
-            f"model '{name}' ({type(model).__name__}) has a __call__ of its own, which cannot be "
-            "read. Expected one that computes by its method call."
-        )
+    check_call_method(model, name)
     if shapes is None and is_graph(model):
         shapes = [tuple(t.shape[1:]) for t in functional(model).inputs]
     if shapes is None:
@@ -210,13 +204,23 @@ def rule_for(operation: keras.Operation, name: str) -> Rule | None:
         check_data_format(operation, name)
         return OPERATORS[kind.__name__]
     if _key(operation) in EXPANSIONS or not is_kerass_own(operation):
+        check_call_method(operation, name)
         return None
-    reason = REASONS.get(kind.__name__, "its exact equivalent is not known")
+    unknown = "its exact equivalent is not known"
+    reason = unknown if is_keras_operator(operation) else REASONS.get(kind.__name__, unknown)
+    remedy = REMEDY.format(_cut(operation, name, "input"))
     supported = ", ".join(sorted(known.__name__ for known in RULES))
     raise UnsupportedLayer(
-        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {REMEDY.format(name)} "
+        f"layer '{name}' ({kind.__name__}) is not supported: {reason}. {remedy} "
         f"Supported: {supported}."
     )
+
+
+def _cut(operation: keras.Operation, name: str, side: str) -> str:
+    """How to cut the model at this side of a layer, if `get_layer` finds it."""
+    if not isinstance(operation, keras.Layer) or operation.name != name:  # nested, or used again
+        return ""
+    return f", keras.Model(model.input, model.get_layer('{name}').{side})"
 
 
 def has_rule(operation: keras.Operation) -> bool:
@@ -245,9 +249,21 @@ def check_methods(operation: keras.Operation, name: str) -> None:
         )
 
 
+def check_call_method(operation: keras.Operation, name: str) -> None:
+    """Refuse a layer or model that computes by another method than `call`, which is traced."""
+    if isinstance(operation, keras.Layer) and type(operation).__call__ is not keras.Layer.__call__:
+        kind = "model" if isinstance(operation, keras.Model) else "layer"
+        raise UnsupportedLayer(
+            f"{kind} '{name}' ({type(operation).__name__}) has a __call__ of its own, which cannot "
+            "be read. Expected one that computes by its method call."
+        )
+
+
 def check_data_format(layer: keras.Operation, name: str) -> None:
     """Refuse channels first, which TensorFlow itself does not compute on a CPU."""
-    found = getattr(layer, "data_format", None) or keras.config.image_data_format()
+    if not hasattr(layer, "data_format"):
+        return
+    found = layer.data_format or keras.config.image_data_format()
     if found != "channels_last":
         raise UnsupportedLayer(
             f"layer '{name}' ({type(layer).__name__}) has data_format='{found}'; expected "
@@ -272,7 +288,7 @@ def ending_of(operation: keras.Operation) -> str:
 def check_activation(operation: keras.Operation, activation: str, name: str) -> None:
     """Refuse an activation of Keras's that is not piecewise linear, inside the network."""
     if hasattr(keras.activations, activation) or not hasattr(operation, "activation"):
-        remedy = WITHIN.format(name, ", ".join(sorted(PIECEWISE)))
+        remedy = WITHIN.format(_cut(operation, name, "output"), ", ".join(sorted(PIECEWISE)))
         raise UnsupportedLayer(
             f"layer '{name}' ({type(operation).__name__}) has the activation '{activation}' inside "
             f"the network: {SMOOTH}. {remedy}"

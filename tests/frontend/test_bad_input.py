@@ -1,5 +1,7 @@
 """Wrong arguments: each error says what was expected and what came, before any computing."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -153,6 +155,22 @@ def training_mode():
     return keras.Model(x, L.BatchNormalization(name="bn")(x, training=True))
 
 
+def exponential():
+    x = keras.Input((4,))
+    return keras.Model(x, L.Dense(2)(keras.ops.exp(x)))
+
+
+def dot():
+    x = keras.Input((4,))
+    return keras.Model(x, keras.ops.dot(x, np.ones((4, 2), np.float32)))
+
+
+def used_again():
+    x = keras.Input((4,))
+    dense, last = L.Dense(4, name="d"), L.Dense(4, "tanh", name="again")
+    return keras.Model(x, dense(last(dense(last(x)))))
+
+
 def inside(*layers):
     """A model in which the layers are followed by another."""
     return model_with(*layers, L.ReLU())
@@ -173,9 +191,16 @@ UNSUPPORTED = {
         lambda: inside(L.Lambda(keras.ops.sigmoid, name="gate")),
         "'gate/sigmoid'.*not piecewise linear",
     ),
+    "an operation": (exponential, "'exp' .Exp.*cut the model after this layer: a final"),
+    "a nested layer": (
+        lambda: inside(model_with(L.Activation("tanh", name="t"), L.ReLU())),
+        "/t'.*cut the model after this layer: a final",
+    ),
+    "a layer used again": (used_again, r"'again'.*get_layer\('again'\).output"),
+    "a product with a constant": (dot, r"'dot' \(Dot\) is not supported: its exact equivalent"),
     "own function": (
         lambda: inside(L.Activation(lambda t: t * t, name="own")),
-        "'own/activation/multiply' multiplies or divides activations",
+        "'own/activation/multiply' multiplies activations",
     ),
     "softmax inside": (two_softmaxes, "'inside'.*'softmax' inside the network"),
     "attention": (attention, "'mha'.*multiplies activations"),
@@ -184,7 +209,7 @@ UNSUPPORTED = {
         r"'n'.*statistic of its own.*before it.*get_layer\('n'\).input",
     ),
     "multiply": (multiply, "'gate'.*multiplies activations"),
-    "product of tensors": (product, "multiplies or divides activations"),
+    "product of tensors": (product, "multiplies activations by each other, or divides by them"),
     "own call": (own_call, r"'raw' \(Raw\).*Keras layers and keras.ops alone.*al.supports"),
     "own layer": (
         lambda: model_with(RawLayer(name="raw")),
@@ -225,10 +250,14 @@ UNSUPPORTED = {
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
 def test_an_unsupported_layer_is_named_with_reason_and_remedy(name):
+    """The remedy names only layers that `get_layer` finds."""
     build, message = UNSUPPORTED[name]
+    model = build()
     with pytest.raises(al.UnsupportedLayer, match=message) as caught:
-        al.equivalent(build())
+        al.equivalent(model)
     assert len(str(caught.value)) > 60
+    for layer in re.findall(r"get_layer\('(.*?)'\)", str(caught.value)):
+        assert model.get_layer(layer)
 
 
 def test_a_refusal_comes_before_any_computing(monkeypatch):
@@ -275,6 +304,15 @@ def test_float64_layers_in_a_model_made_under_float32():
 def test_channels_first():
     with pytest.raises(al.UnsupportedLayer, match="'channels_first'; expected 'channels_last'"):
         al.equivalent(model_with(L.Conv2D(2, 3, data_format="channels_first"), shape=(2, 8, 8)))
+
+
+def test_channels_first_by_default_where_no_layer_has_any():
+    """A dense layer was said to have data_format='channels_first'."""
+    keras.config.set_image_data_format("channels_first")
+    try:
+        assert al.equivalent(model_with(L.Dense(2), shape=(4,))).layers
+    finally:
+        keras.config.set_image_data_format("channels_last")
 
 
 def test_a_network_that_differs_from_its_model_is_refused(monkeypatch):

@@ -13,12 +13,6 @@ from reference import image_of, small_net
 L = keras.layers
 
 
-@pytest.fixture(autouse=True)
-def the_same_weights():
-    """Of all random weights, a few leave a layer without anything to read."""
-    keras.utils.set_random_seed(0)
-
-
 def sequence(*layers, shape=(4,), dtype=None) -> keras.Model:
     return keras.Sequential([keras.Input(shape, dtype=dtype), *layers])
 
@@ -159,6 +153,17 @@ def test_a_subclass_with_a_call_of_its_own_is_read_by_its_call(kind, nested):
 def test_a_subclass_that_is_more_than_its_call_is_refused(nested):
     with pytest.raises(al.UnsupportedLayer, match=r"'own' .DoublingOutside.*__call__ of its own"):
         al.equivalent(built(DoublingOutside, nested))
+
+
+class DoublingDense(L.Dense):
+    def __call__(self, *args, **kwargs):
+        return 2 * super().__call__(*args, **kwargs)
+
+
+def test_a_layer_that_is_more_than_its_call_is_refused():
+    """It was called a bug to be reported."""
+    with pytest.raises(al.UnsupportedLayer, match=r"'own' .DoublingDense.*__call__ of its own"):
+        al.equivalent(sequence(DoublingDense(3, name="own"), L.Dense(2)))
 
 
 class Fickle(keras.layers.Layer):
@@ -569,6 +574,15 @@ def test_one_matrix_for_all_rows_with_axes_of_one_before_it(shape):
     np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("reduce", [ops.sum, ops.mean, ops.max, ops.min])
+def test_a_reduction_over_no_axis_leaves_the_entries_as_they_are(reduce):
+    """It was said to go over the images."""
+    x = keras.Input((3, 2))
+    model = keras.Model(x, L.Dense(2)(reduce(x, axis=())))
+    image = np.random.default_rng(0).normal(size=(1, 3, 2)).astype(np.float32)
+    np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5)
+
+
 LIMITS = {
     "a maximum from below": (lambda x: ops.max(x, 1, initial=-1e3), np.full((4, 3), -1e4)),
     "a minimum from above": (
@@ -652,16 +666,20 @@ def test_a_mask_that_a_layer_sets_within_its_call_is_refused():
         al.equivalent(model)
 
 
+def crowded(x):
+    """One thing of an image alone and another of two."""
+    return x * (1.0 if x.shape[0] in (None, 1) else 2.0)
+
+
 class Crowd(keras.layers.Layer):
-    """Computes one thing of an image alone and another of two."""
-
     def call(self, x):
-        return x * (1.0 if x.shape[0] in (None, 1) else 2.0)
+        return crowded(x)
 
 
+@pytest.mark.parametrize("own", [Crowd, lambda: L.Activation(crowded)])
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_layer_that_depends_on_the_number_of_images_is_refused(nested):
-    model = sequence(L.Dense(4), Crowd(), L.Dense(2))
+def test_a_layer_that_depends_on_the_number_of_images_is_refused(nested, own):
+    model = sequence(L.Dense(4), own(), L.Dense(2))
     model = sequence(model) if nested else model
     with pytest.raises(al.UnsupportedLayer, match="depends on the batch"):
         al.equivalent(model)

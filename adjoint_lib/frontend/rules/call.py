@@ -205,8 +205,8 @@ def one_tensor(call: Call, first: bool = False) -> tuple[np.ndarray, bool]:
     x, y = call.args
     if isinstance(x, Ref) == isinstance(y, Ref) or (first and isinstance(y, Ref)):
         raise UnsupportedLayer(
-            f"operation '{call.name}' multiplies or divides activations by each other, which is "
-            "not piecewise linear. Only products with constants are supported."
+            f"operation '{call.name}' multiplies activations by each other, or divides by them, "
+            "which is not piecewise linear. Only products with constants are supported."
         )
     return numbers(call, y if isinstance(x, Ref) else x), isinstance(x, Ref)
 
@@ -228,7 +228,8 @@ def refuse_ranks(call: Call, shapes: Sequence[Shape]) -> None:
 def axes_of(call: Call) -> tuple[int, ...]:
     """The axes that a reduction goes over, counted without that of the batch."""
     rank, axes = len(call.input_shapes[0]) + 1, call.layer.axis
-    found = sorted({a % rank for a in ((axes,) if isinstance(axes, int) else axes or range(rank))})
+    given = range(rank) if axes is None else (axes,) if isinstance(axes, int) else axes
+    found = sorted({a % rank for a in given})
     if 0 in found:
         raise UnsupportedLayer(
             f"operation '{call.name}' goes over the images of a batch; expected axes from 1 on, "

@@ -83,7 +83,7 @@ PROMISES = [
             ),
             *("an_operation_is_refused", "an_operation_in_float", "one_matrix", "a_mask"),
             *("joining", "a_function", "a_model_or_layer", "a_model_of", "a_network_without"),
-            *("an_augmentation", "a_tensor_without"),
+            *("an_augmentation", "a_tensor_without", "a_reduction"),
         ),
     ),
     Promise(

@@ -43,6 +43,11 @@ def dense(tangent: Tangent) -> tf.Tensor:
     return tangent.dense() if isinstance(tangent, Patch) else tangent
 
 
+def _as_rows(image: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """The parts of J* g as rows over [x; x_b], the image first."""
+    return tf.concat([tf.reshape(image, (image.shape[0], -1)), bias], 1)
+
+
 class Block(NamedTuple):
     """Some rows of J, that is directions of [x; x_b], at one node.
 
@@ -182,8 +187,11 @@ class Frozen:
 
     def pull_rows(self, number: int, cotangent: tf.Tensor) -> tf.Tensor:
         """J* g as rows over [x; x_b], the image first: (n, d_in) for cotangents g (n, *shape)."""
-        image, bias = self.pull(number, cotangent)
-        return tf.concat([tf.reshape(image, (image.shape[0], -1)), bias], 1)
+        return _as_rows(*self.pull(number, cotangent))
+
+    def rows(self, found: dict[int, tf.Tensor], count: int) -> tf.Tensor:
+        """The cotangents of the sources, by node, as rows over [x; x_b]: (count, d_in)."""
+        return _as_rows(*self._gather(found, count))
 
     def _repeated(self, pattern: Pattern, rows: int) -> Pattern:
         """The patterns of several images, each for its share of the rows; one serves them all."""

@@ -558,7 +558,7 @@ class Activation(Primitive):
 
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
         slope, weights = pattern
-        constants = (tf.reduce_sum(g * w, axis=range(1, len(g.shape))) for w in weights)
+        constants = (row_sums(g, w) for w in weights)
         rank = len(g.shape) - 1
         return g * slope, *(tf.reshape(c, (-1,) + (1,) * rank) for c in constants)
 
@@ -568,6 +568,13 @@ class Activation(Primitive):
 
     def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape) if self.intercepts[0] else 1
+
+
+def row_sums(g: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """The sum of g * weights over each row's entries: (n,); weights have one row, or g's rows."""
+    if weights.shape.rank and weights.shape[0] == 1:  # no product as large as g is made
+        return tf.tensordot(g, weights[0], len(g.shape) - 1)
+    return tf.reduce_sum(g * weights, axis=range(1, len(g.shape)))
 
 
 class Choice(Primitive):

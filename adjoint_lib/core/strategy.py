@@ -52,8 +52,12 @@ def reaching(net: Network, number: int) -> int:
 
 def batch_rows(net: Network, wanted: Iterable[int], max_bytes: int = WORKSPACE) -> int:
     """How many directions one push to the wanted nodes takes within so many bytes."""
-    width = live_entries(net.nodes, net.plan(frozenset(wanted))) * itemsize(net.dtype)
-    return max(1, min(BATCH_ROWS, max_bytes // (2 * width)))
+    return rows_within(net, live_entries(net.nodes, net.plan(frozenset(wanted))), max_bytes)
+
+
+def rows_within(net: Network, live: int, max_bytes: int) -> int:
+    """How many rows of so many live entries go through the network within so many bytes."""
+    return max(1, min(BATCH_ROWS, max_bytes // (2 * live * itemsize(net.dtype))))
 
 
 def entries_below(net: Network, number: int) -> int:

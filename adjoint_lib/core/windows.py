@@ -199,13 +199,13 @@ def _(primitive: p.AveragePool, pattern: p.Pattern, inputs: Inputs) -> Patch | t
         padding="EXPLICIT",
         explicit_paddings=[zeros for pair in through.padding for zeros in pair],
     )
-    weights = _weights(primitive.window, primitive.strides, primitive.padding, patch.size)
+    weights = pooling_weights(primitive.window, primitive.strides, primitive.padding, patch.size)
     found = through.patch(sums)
     return replace(found, values=sums * found.cut(tf.constant(weights, values.dtype)))
 
 
 @lru_cache
-def _weights(
+def pooling_weights(
     window: tuple[int, int], strides: tuple[int, int], padding: str, size: tuple[int, int]
 ) -> np.ndarray:
     """One over how many entries of a pooling window lie inside the map: (1, H, W, 1)."""

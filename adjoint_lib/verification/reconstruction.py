@@ -13,12 +13,15 @@ Two methods, which prove different things:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 
 from adjoint_lib.core._threads import interleave
+from adjoint_lib.core.fields import Fields, entries, fields_of, live_entries, pull_rows
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.hypersurface import MODES, pull_units
 from adjoint_lib.core.network import Layer, Network
@@ -28,9 +31,11 @@ from adjoint_lib.core.strategy import (
     entries_below,
     pulled_layers,
     reaching,
+    rows_within,
 )
 from adjoint_lib.verification.progress import Advance, ignore
 
+PASSES = 10  # how often a unit's H goes through memory, beside the pull itself
 METHODS = ("hypersurface", "tangent")
 
 Reconstructed = Iterator[tuple[Layer, np.ndarray]]  # c_hat of every unit: (P, *layer.shape)
@@ -71,23 +76,65 @@ def reconstruct_some(
         for layer, found in _by_tangent(frozen, layers):
             yield layer, found.reshape(len(found), -1)[:, sample[layer.name]]
         return
-    net, (x, x_b) = frozen.net, frozen.v
+    x, x_b = frozen.v
     v = tf.concat([tf.reshape(x, (1, -1)), x_b], 1)[0]
-    costs = {x.name: len(sample[x.name]) * entries_below(net, x.number) for x in layers}
-    for layer in layers:
-        units = np.stack(np.unravel_index(sample[layer.name], layer.shape), -1)
-        rows = batch_rows(net, [layer.number], max_bytes)
+    draws = [Draw.of(frozen, layer, sample[layer.name]) for layer in layers]
+    total = sum(len(draw.units) * draw.cost for draw in draws)
+    for draw in draws:
         c_hat = []
 
-        def pull(some: np.ndarray, layer: Layer = layer) -> Iterator[np.ndarray]:
-            H = pull_units(frozen, layer, MODES[layer.default_mode], some)
-            yield tf.linalg.matvec(H, v).numpy()
+        def pull(some: np.ndarray, draw: Draw = draw) -> Iterator[np.ndarray]:
+            yield tf.linalg.matvec(draw.pull(some), v).numpy()
 
-        parts = (units[i : i + rows] for i in range(0, len(units), rows))
-        for found in interleave(map(pull, parts)):
+        for found in interleave(map(pull, draw.parts(max_bytes))):
             c_hat.append(found)
-            advance(len(found) / len(units) * costs[layer.name] / sum(costs.values()))
-        yield layer, np.concatenate(c_hat)[None]
+            advance(len(found) * draw.cost / total)
+        yield draw.layer, np.concatenate(c_hat)[None]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Some units of a layer, to be pulled each by itself.
+
+    Attributes:
+        frozen: the network, frozen at one image.
+        units: (n, axes), one index in each row.
+        fields: the layer's receptive fields; empty where its units have no positions.
+    """
+
+    frozen: Frozen
+    layer: Layer
+    units: np.ndarray
+    fields: Fields
+
+    @classmethod
+    def of(cls, frozen: Frozen, layer: Layer, flat: np.ndarray) -> Draw:
+        """The units with these flat indices."""
+        units = np.stack(np.unravel_index(flat, layer.shape), -1)
+        return cls(frozen, layer, units, fields_of(frozen.net, layer.number))
+
+    @property
+    def cost(self) -> int:
+        """What a pull of one unit passes: the entries on its way, and H, more than once."""
+        net = self.frozen.net
+        below = entries(net, self.fields) if self.fields else entries_below(net, self.layer.number)
+        return below + PASSES * net.d_in
+
+    def parts(self, max_bytes: int) -> list[np.ndarray]:
+        """The units as parts of almost one size, each pulled within so many bytes."""
+        net = self.frozen.net
+        if self.fields:
+            live = max(live_entries(net, self.fields), 2 * net.d_in)
+            rows = rows_within(net, live, max_bytes)
+        else:
+            rows = batch_rows(net, [self.layer.number], max_bytes)
+        return np.array_split(self.units, math.ceil(len(self.units) / rows))
+
+    def pull(self, units: np.ndarray) -> tf.Tensor:
+        """H of some of the units: (n, d_in)."""
+        if self.fields:
+            return pull_rows(self.frozen, self.layer.number, self.fields, units)
+        return pull_units(self.frozen, self.layer, MODES[self.layer.default_mode], units)
 
 
 def takes_batches(net: Network, layers: Sequence[Layer], method: str) -> bool:

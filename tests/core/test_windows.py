@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import adjoint_lib as al
 from adjoint_lib.core import primitives, windows
-from adjoint_lib.frontend import layers
 from reference import random_model
+from wirings import WIRINGS
 
 L = keras.layers
 
@@ -19,49 +19,6 @@ def small_tiles(monkeypatch):
     """Tiles of 3 x 3 pixels, and no window so large that it is given up."""
     monkeypatch.setattr(windows, "TILE", 3)
     monkeypatch.setattr(windows, "DENSE", 1.01)
-
-
-def residual(x):
-    h = L.ReLU()(L.Conv2D(3, 3, padding="same")(x))
-    return L.Add()([L.Conv2D(3, 3, padding="same")(h), L.Conv2D(3, 1)(x)])
-
-
-def narrowing(x):
-    h = L.LeakyReLU()(L.Conv2D(3, 3, padding="same")(x))
-    branch = L.Conv2D(5, 3, strides=2, padding="same")(h)
-    shortcut = layers.PadChannels(5)(L.AveragePooling2D(1, 2)(h))
-    return L.Add()([branch, shortcut])
-
-
-def dense_net(x):
-    h = L.BatchNormalization()(L.ReLU()(L.Conv2D(2, 3, padding="same")(x)))
-    return L.Concatenate()([h, x, L.Conv2D(2, 5, padding="same")(h)])
-
-
-WIRINGS = {
-    "same": lambda x: L.Conv2D(3, 3, padding="same")(x),
-    "valid": lambda x: L.Conv2D(3, (2, 3))(x),
-    "even": lambda x: L.Conv2D(3, (4, 2), padding="same")(x),
-    "stride 2": lambda x: L.Conv2D(3, 3, strides=2, padding="same")(x),
-    "stride 3, valid": lambda x: L.Conv2D(3, 2, strides=3)(x),
-    "stride beyond the kernel": lambda x: L.Conv2D(3, 1, strides=2)(x),
-    "dilated": lambda x: L.Conv2D(3, 3, dilation_rate=2, padding="same")(x),
-    "groups": lambda x: L.Conv2D(4, 3, groups=2)(x),
-    "average": lambda x: L.AveragePooling2D(3, 2, padding="same")(x),
-    "average, valid": lambda x: L.AveragePooling2D((2, 3), 2)(x),
-    "max": lambda x: L.MaxPooling2D(3, 2, padding="same")(x),
-    "residual": residual,
-    "narrowing": narrowing,
-    "concatenated": dense_net,
-    "pad": lambda x: L.ZeroPadding2D(((1, 0), (2, 3)))(x),
-    "crop": lambda x: L.Cropping2D(1)(x),
-    "ReLU6": lambda x: L.ReLU(max_value=0.5)(x),
-    "PReLU": lambda x: L.PReLU()(x),
-    "depthwise": lambda x: L.DepthwiseConv2D(3, padding="same")(x),
-    "upsampling": lambda x: L.UpSampling2D(2)(x),
-    "operators": lambda x: 2.0 * x - L.ReLU()(x),
-    "permuted": lambda x: L.Permute((2, 1, 3))(x),
-}
 
 
 @pytest.mark.parametrize("name", WIRINGS)

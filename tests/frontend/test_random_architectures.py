@@ -16,6 +16,7 @@ Covered for every use of every layer with a kernel, all units:
   layer has one slice of x_b for each use, which this adds up;
 - the identity c = <x | H_I> + <x_b | H_b>, all five modes, their sums, and partial sums of RM3 and
   RM4 against the original layer applied to one in-channel alone;
+- H of some units pulled within their receptive fields;
 - the same H at other k; <J u, w> = <u, J* w>; the model's outputs.
 
 The constants of activations in x_b (the 6 of ReLU6) are not variables of the model; they are
@@ -50,9 +51,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import adjoint_lib as al
-from adjoint_lib.core import compiled, windows
+from adjoint_lib.core import compiled, fields, windows
 from adjoint_lib.core.equivalent_net import K
 from adjoint_lib.core.error_bounds import absolute, rounding_scale
+from adjoint_lib.core.fields import fields_of, pull_rows
 from adjoint_lib.core.folding import fold
 from adjoint_lib.core.network import Network
 from adjoint_lib.frontend import layers
@@ -240,9 +242,12 @@ def float64() -> Iterator[None]:
         keras.config.set_dtype_policy(policy)
 
 
-def small_windows() -> contextlib.AbstractContextManager:
-    """Tiles of 2 x 2 pixels, whose windows are kept however large they grow."""
-    return mock.patch.multiple(windows, TILE=2, DENSE=1.01)
+@contextlib.contextmanager
+def small_windows() -> Iterator[None]:
+    """Tiles of 2 x 2 pixels; windows and receptive fields are kept however large they grow."""
+    tiles = mock.patch.multiple(windows, TILE=2, DENSE=1.01)
+    with tiles, mock.patch.object(fields, "DENSE", np.inf):
+        yield
 
 
 def some_traced(plan: Plan) -> contextlib.AbstractContextManager:
@@ -304,6 +309,20 @@ def check(plan: Plan) -> None:
         for other in elsewhere:
             same(other[use.name], H, floor, f"{use.name}: another k")
         check_adjoint(net, image, layer, rng)
+        check_fields(net, image, layer, H, floor, rng)
+
+
+def check_fields(net, image, layer, H, floor, rng) -> None:
+    """Some units pulled within their receptive fields, against their rows of H."""
+    if reached := fields_of(net, layer.number):
+        units = rng.integers(0, layer.shape, (5, 3))
+        found = pull_rows(net.freeze(image), layer.number, reached, units)
+        same(
+            found.numpy(),
+            H[(slice(None), *units.T)].T,
+            floor,
+            f"{layer.name}: within receptive fields",
+        )
 
 
 def equivalent(model: keras.Model, ending: str) -> al.EquivalentNet:

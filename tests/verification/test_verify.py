@@ -381,11 +381,13 @@ def test_a_sample_depends_on_the_seed_alone_and_says_what_it_is():
             al.verify(NET, IMAGES[:1], units=wrong)
 
 
-def test_a_wrong_hypersurface_is_found_in_a_sample(monkeypatch):
+@pytest.mark.parametrize("way", ["pull_units", "pull_rows"])
+def test_a_wrong_hypersurface_is_found_in_a_sample(way, monkeypatch):
+    """Of dense layers, and of maps, where a unit is pulled within its receptive field."""
     from adjoint_lib.verification import reconstruction
 
-    honest = reconstruction.pull_units
-    monkeypatch.setattr(reconstruction, "pull_units", lambda *a: honest(*a) * 1.01)
+    honest = getattr(reconstruction, way)
+    monkeypatch.setattr(reconstruction, way, lambda *a: honest(*a) * 1.01)
     assert not al.verify(NET, IMAGES[:1], units=5, progress=False).passed
 
 

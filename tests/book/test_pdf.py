@@ -18,7 +18,10 @@ ONE = """<div class="cell tag_setup">set-up</div>
 <p>See <a href="02-two.html#fig-x">Figure 2.1</a>, <a href="#here">here</a>, <a href="api.html">a
 page on the screen</a> and <a href="https://example.org">elsewhere</a>.</p>
 <h2 id="here">Exercises</h2><span id="exercise-1-1"></span>
-<section><h3>Exercise 1.1: count</h3>
+<section><span id="also-1-1"></span>
+<h3><span class="section-number">1.2.1. </span>Exercise 1.1: count</h3>
+<p><em>Easy, 5 minutes.</em></p>
+<p>How many?</p>
 <div class="cell">answer = None<pre>not answered yet: put it here</pre></div>
 <div class="cell tag_hide-cell"><details><summary>Solution</summary>
 <pre>answer = 42</pre></details></div>
@@ -31,7 +34,12 @@ so.</details><p>b. Two.</p><details><summary>If you choose b</summary>Just so.</
 <form class="quiz-question"><fieldset><legend>1. Two?</legend>
 <label><input type="radio">Yes</label></fieldset><button>Check</button>
 <details><summary>All</summary><ol><li>Two it is.</li></ol></details></form></section>
-<h2>Further reading</h2>
+<table><tr><td><code>train --model a&lt;b --full-size</code></td></tr></table>
+<p id="tab-one"><strong>Table 1.1.</strong> A number.</p>
+<p>Click on a unit. (In a notebook this is a link to the book’s page.)</p>
+<div class="sd-card"><p>A page to touch.</p>
+<a class="sd-stretched-link" href="explorer.html">Touch it</a></div>
+<h2><span class="section-number">1.3. </span>Further reading</h2>
 <details><summary>More</summary><p>Shown where it is.</p></details>"""
 
 TWO = """<figure id="fig-x"><img src="../_images/x.svg">
@@ -102,10 +110,36 @@ def test_a_heading_is_kept_with_what_follows_it(joined):
     assert heading.parent["class"] == ["kept"]
     assert heading.find_next_sibling().find("h3").get_text() == "Exercise 1.1: count"
     assert heading.find(id="01-one--exercise-1-1") is not None
+    assert heading.find(id="01-one--also-1-1") is not None
+
+
+def test_an_exercise_has_one_number_and_is_kept_with_what_it_asks(joined):
+    from bs4 import BeautifulSoup
+
+    body = BeautifulSoup(joined[-1], "html.parser")
+    kept = body.find("h3").parent.get_text()
+    assert kept.strip().startswith("Exercise 1.1: count") and "How many?" in kept
+    assert "1.3. Further reading" in body.get_text()  # which has no other
+
+
+def test_a_caption_is_on_the_page_of_its_table(joined):
+    from bs4 import BeautifulSoup
+
+    caption = BeautifulSoup(joined[-1], "html.parser").find(id="01-one--tab-one")
+    assert caption["class"] == ["caption"]
+    assert ".caption, .solved { break-before: avoid; }" in joined[-1]
+
+
+def test_no_line_ends_within_the_name_of_an_option(joined):
+    options = ('<span class="option">--model</span>', '<span class="option">--full-size</span>')
+    assert "<code>train {} a&lt;b {}</code>".format(*options) in joined[-1]
+    assert ".option { white-space: nowrap; }" in joined[-1]
 
 
 def test_what_is_for_the_screen_only_is_left_out(joined):
     body = joined[-1].partition("<body>")[2]
+    assert "Touch it" not in body and "A page to touch." in body
+    assert "Click on a unit. (This works on the book’s page, not on paper.)" in body
     for gone in ("not answered yet", "set-up", "headerlink"):
         assert gone not in body
     assert "a\npage on the screen" in body and "api.html" not in body

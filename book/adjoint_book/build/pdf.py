@@ -44,6 +44,7 @@ DROPPED = (
     "script, style, .headerlink, .prev-next-footer, button, .tag_setup, .toctree-wrapper, "
     "section.quiz > p, .quiz-said, input, [data-adjoint-explorer], .tag_remove-cell, .sd-btn"
 )
+ASKS = re.compile(r"(Exercise|Question) .+")
 ANSWERED = {  # the words of a link to the end, by what asks
     "Exercise": "Solution",
     "Question": "What an answer should have",
@@ -51,7 +52,15 @@ ANSWERED = {  # the words of a link to the end, by what asks
 }
 CHOICE = re.compile(r"\s*If you choose ")  # above what is said to one of several answers
 UNANSWERED = "not answered yet"
-MOVED = "below each stands", "at the end of the book stands"  # what an answer should have
+OPTION = re.compile(r"--[\w-]+")
+LEVEL = re.compile(r"(Easy|Medium|Hard), \d+ minutes\.")
+INSTEAD = (  # of words that are true on a screen only
+    ("below each stands", "at the end of the book stands"),
+    (
+        "In a notebook this is a link to the book’s page.",
+        "This works on the book’s page, not on paper.",
+    ),
+)
 MATHEMATICS = re.compile(r"\\\(.+?\\\)")
 
 
@@ -133,8 +142,12 @@ def _page(site: Path, name: str) -> Page:
         raise DataError(f"{path}: expected an article with a heading, found none. Build it again.")
     for tag in content.select(DROPPED):
         tag.decompose()
-    for text in content.find_all(string=re.compile(MOVED[0])):
-        text.replace_with(text.replace(*MOVED))
+    for old, new in INSTEAD:
+        for text in content.find_all(string=re.compile(re.escape(old))):
+            text.replace_with(text.replace(old, new))
+    for number in content.select(".section-number"):
+        if ASKS.match(number.parent.get_text().removeprefix(number.get_text())):
+            number.decompose()  # an exercise has its own
     for cell in content.select("div.cell"):
         if UNANSWERED in cell.get_text():
             cell.decompose()
@@ -163,6 +176,8 @@ def _take_solutions(page: Page) -> None:
     for part in [page.content, *(content for _, _, content in page.solutions)]:
         _unfold(part)
     _keep_headings(page.content)
+    _mark_captions(page.content)
+    _mark_options(page.content)
 
 
 def _asked(tag: Tag) -> str:
@@ -171,9 +186,7 @@ def _asked(tag: Tag) -> str:
     if question := tag.find_parent(**quiz):
         return f"Quiz, question {len(question.find_all_previous(**quiz)) + 1}"
     heading = tag.find_previous(["h2", "h3"])
-    found = re.search(
-        r"(Exercise|Question) .+", " ".join(heading.get_text().split()) if heading else ""
-    )
+    found = ASKS.search(" ".join(heading.get_text().split()) if heading else "")
     return found[0] if found else ""
 
 
@@ -192,16 +205,39 @@ def _unfold(part: Tag) -> None:
 def _keep_headings(content: Tag) -> None:
     """Put each heading and what follows it into one piece that no page break divides."""
     for heading in reversed(content.select("h2, h3, h4")):
-        after = heading.find_next_sibling()
-        while after is not None and after.name == "span":  # the place of a link, without words
-            heading.insert(0, after.extract())
-            after = heading.find_next_sibling()
+        after = _after(heading)
         if after is not None and after.name == "section":
             after.insert(0, heading.extract())
-            after = heading.find_next_sibling()
+            after = _after(heading)
         if after is not None and after.name != "section":
             kept = heading.wrap(_new('<div class="kept"></div>'))
             kept.append(after.extract())
+            task = kept.find_next_sibling()
+            if LEVEL.fullmatch(after.get_text().strip()) and task is not None:
+                kept.append(task.extract())
+
+
+def _after(heading: Tag) -> Tag | None:
+    """What follows a heading; the places of links on the way, without words, go into it."""
+    after = heading.find_next_sibling()
+    while after is not None and after.name == "span":
+        heading.insert(0, after.extract())
+        after = heading.find_next_sibling()
+    return after
+
+
+def _mark_captions(content: Tag) -> None:
+    """Name the captions of tables, so that no page break comes between the two."""
+    for paragraph in content.select("p[id^=tab-]"):
+        paragraph["class"] = ["caption"]
+
+
+def _mark_options(content: Tag) -> None:
+    """Name the options of commands in tables, so that no line ends within their dashes."""
+    for code in content.select("td code"):
+        for text in code.find_all(string=OPTION):
+            marked = OPTION.sub(r'<span class="option">\g<0></span>', escape(text))
+            text.replace_with(_soup(marked))
 
 
 def _lead(part: Tag, page: str, known: set[str], site: Path) -> None:
@@ -219,7 +255,10 @@ def _lead(part: Tag, page: str, known: set[str], site: Path) -> None:
             continue
         target = Path(href.path).stem or page
         if target not in known or not (href.path.endswith(".html") or not href.path):
-            tag.unwrap()
+            if "sd-stretched-link" in tag.get("class", []):
+                tag.decompose()  # of a card: its words are those of the page's title
+            else:
+                tag.unwrap()
             continue
         place = unquote(href.fragment)
         tag["href"] = f"#{target}--{place}" if place else f"#{target}"

@@ -13,6 +13,7 @@ from repository import ROOT
 
 BOOK = ROOT / "book"
 PROJECTS = projects.sources(BOOK)
+ADDRESS = "https://example.org/somebody/their-book"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_archives_are_the_same_each_time_and_only_one_has_solutions(tmp_path):
         build = Build(BOOK, tmp_path / name)
         for write in (notebooks.notebooks, plans.plans):
             write(build)
-        return [path.read_bytes() for path in zips.pack(build.output)]
+        return [path.read_bytes() for path in zips.pack(build.output, ADDRESS)]
 
     assert packed("one") == packed("two")
     solved = {}
@@ -94,6 +95,20 @@ def test_archives_are_the_same_each_time_and_only_one_has_solutions(tmp_path):
             texts = [file.read(name).decode() for name in file.namelist()]
         solved[who] = any("BEGIN SOLUTION" in text for text in texts)
     assert solved == {"students": False, "lecturer": True}
+
+
+def test_whoever_has_an_archive_alone_is_told_where_the_library_is(tmp_path):
+    build = Build(BOOK, tmp_path)
+    build.students(), build.lecturer()
+    zips.pack(build.output, ADDRESS)
+    student, lecturer = (
+        (tmp_path / who / "README.md").read_text("utf-8") for who in ("students", "lecturer")
+    )
+    (extra,) = re.findall(rf'pip install "adjoint-lib\[(\w+)\] @ git\+{ADDRESS}"', student)
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert re.search(rf'^{extra} = \[.*"jupyterlab', project, re.M)
+    assert f'student = "{notebooks.STUDENT}"' in student
+    assert f"clone the book's repository, {ADDRESS}," in lecturer
 
 
 def test_an_archive_does_not_know_when_a_pdf_was_printed(tmp_path):

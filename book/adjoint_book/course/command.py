@@ -84,9 +84,10 @@ def course(options: argparse.Namespace) -> bool:
     make(build, options.part)
     print(build.output)
     if not options.part:
+        from adjoint_book.build.setup_cell import address
         from adjoint_book.course.zips import pack
 
-        for archive in pack(build.output):
+        for archive in pack(build.output, address(build.book.parent)):
             print(archive)
     return True
 

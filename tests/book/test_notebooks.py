@@ -251,8 +251,15 @@ def test_a_chapter_ends_with_summary_exercises_and_further_reading(path):
     last = [heading for heading in last if heading != "Questions without a check"][-3:]
     assert last == ["Summary", "Exercises", "Further reading"]
     reading = prose(path).partition("## Further reading")[2]
-    references = re.findall(r"^- \[[^\]]+ \d{4}\]\(bibliography\.md#\w+\): \S", reading, re.M)
+    listed = r"^- \[([^\]]+ \d{4}[a-z]?)\]\(bibliography\.md#(\w+)\): \S"
+    references = re.findall(listed, reading, re.M)
     assert 2 <= len(references) <= 5
+
+
+@each_chapter
+def test_what_a_citation_says_is_said_of_one_work_only(path):
+    cited = set(re.findall(r"\[([^\]]+ \d{4}[a-z]?)\]\(bibliography\.md#(\w+)\)", prose(path)))
+    assert len({name for name, _ in cited}) == len(cited), sorted(cited)
 
 
 # ---- plain Markdown

@@ -87,6 +87,7 @@ def marked(tmp_path_factory, outside, listener):
     right = {check: right[check.replace("_", "-")] for check in tasks}
     handed_in(folder, notebooks.STUDENT, RIGHT, **right)
     handed_in(folder, "empty", "answer = None  # five numbers")
+    handed_in(folder, "forgot", own_adjoints=right["own_adjoints"])
     handed_in(folder, "syntax", "answer = [1, 2", check_weighted_representer="answer = [1, 1, .75]")
     handed_in(
         folder,
@@ -185,6 +186,17 @@ def test_solutions_get_all_points_and_an_empty_edition_none(marked):
 def test_each_bad_submission_gets_its_verdict(marked, student, points, said):
     assert first(marked, student)[0] == points
     assert said in first(marked, student)[1]
+
+
+def test_whoever_forgot_the_number_learns_with_whose_it_was_marked(marked):
+    row = marked[0]["forgot", "of"]
+    assert row["points"] == "0" and row["message"].startswith("Not yet")
+    assert row["message"].endswith("It was marked with the numbers of forgot.")
+    assert "numbers of" not in marked[0][notebooks.STUDENT, "of"]["message"]
+
+
+def test_an_error_of_syntax_names_no_file_that_the_student_does_not_have(marked):
+    assert "in line 1" in first(marked, "syntax")[1] and "ipython" not in first(marked, "syntax")[1]
 
 
 def test_what_fails_in_one_cell_leaves_the_other_answers(marked):
@@ -387,7 +399,7 @@ def test_what_is_not_plain_becomes_a_description():
         written = plain.encode(value)
         assert len(json.dumps(written)) < 2000
         plain.decode(written)
-    assert repr(plain.decode(plain.encode(object()))) == "a object"
+    assert repr(plain.decode(plain.encode(object()))) == "an object"
     assert repr(plain.decode(plain.encode(len))) == "a function"
 
 

@@ -72,7 +72,7 @@ def test_right_answers(capsys, answer, truth):
         ([1, -2, 4], VECTOR, "1 of 3 entries differ, most at [2]"),
         ([[1, 2], [3]], VECTOR, "expected an array of shape (3,)"),
         ({"a": 1}, VECTOR, "got {'a': 1}"),
-        (object(), 3, "got a object"),
+        (object(), 3, "got an object"),
     ],
 )
 def test_wrong_answers_say_what_came_and_what_was_expected_in_kind(capsys, answer, truth, expected):

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, say, unanswered
+from adjoint_book.exercises.checking import compare, named, say, unanswered
 from adjoint_lib.errors import AdjointError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _accepted(model: keras.Model | None) -> EquivalentNet | None:
     import adjoint_lib as al
 
     if not isinstance(model, keras.Model):
-        say(f"Not yet: expected a Keras model, got a {type(model).__name__}.")
+        say(f"Not yet: expected a Keras model, got {named(model)}.")
         return None
     try:
         with warnings.catch_warnings():

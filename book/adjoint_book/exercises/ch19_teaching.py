@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint_book.exercises._registry import exercise
-from adjoint_book.exercises.checking import compare, say, unanswered
+from adjoint_book.exercises.checking import compare, named, say, unanswered
 
 # What a student handed in, and what the chapter asks to be marked.
 SHEET = {
@@ -81,7 +81,7 @@ def check_own_check(answer: Any) -> None:
     if unanswered(answer):
         return
     if not callable(answer):
-        say(f"Not yet: expected a function of one answer, got a {type(answer).__name__}.")
+        say(f"Not yet: expected a function of one answer, got {named(answer)}.")
         return
     from adjoint_book import course
     from adjoint_lib.errors import InputError

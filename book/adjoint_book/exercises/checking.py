@@ -205,9 +205,13 @@ def _said(value: Any) -> str:
         text = repr(value)
     except Exception:
         text = ""
-    return (
-        text if text and len(text) <= 40 and " at 0x" not in text else f"a {type(value).__name__}"
-    )
+    return text if text and len(text) <= 40 and " at 0x" not in text else named(value)
+
+
+def named(value: Any) -> str:
+    """The type of any value with its article, such as "an object"."""
+    name = type(value).__name__
+    return f"{'an' if name.startswith(tuple('aeioAEIO')) else 'a'} {name}"
 
 
 def _wrong(what: str, hint: str) -> None:

@@ -274,7 +274,10 @@ class Marker:
             return "not marked: the check could not deal with this answer. Please look at it."
         if isinstance(answer, dict) and "model" in answer:
             self._stop()  # what was built of a stranger's description marks nobody else
-        return str(told["said"])
+        said = str(told["said"])
+        if own and not said.startswith("Correct"):
+            return f"{said} It was marked with the numbers of {student}."
+        return said
 
     def _called(self, told: Any, submission: Process, until: float) -> Any:
         try:

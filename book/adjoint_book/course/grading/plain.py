@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint_book.exercises.checking import named
 from adjoint_lib.errors import DataError
 
 MOST_BYTES = 16 << 20  # of one array
@@ -60,7 +61,7 @@ def decode(written: Any, function: Callable[..., Any] | None = None) -> Any:
 
 def described(value: Any) -> str:
     """A short description of any value."""
-    return f"a {type(value).__name__}"[:80]
+    return named(value)[:80]
 
 
 def _encode(value: Any, depth: int) -> Any:

@@ -303,7 +303,8 @@ def _said(error: BaseException) -> str:
 
 def _text(error: BaseException) -> str:
     try:
-        return " ".join(str(error).split())[:MOST_SAID]
+        said = error.msg if isinstance(error, SyntaxError) else error  # without a file's name
+        return " ".join(str(said).split())[:MOST_SAID]
     except Exception:  # an error of a stranger's own class
         return "no message"
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 import adjoint_lib as al
 from adjoint_book import equations, figures, paper_runs, paper_tables, tables
 from adjoint_book.build import verdicts
@@ -136,9 +138,9 @@ def _maps(row: dict[str, str]) -> Row:
         across = round((width + 1) / (maps.c.shape[1] + 1))
         shown = len(pictures), count, across
         stated = int(row["panels"]), int(row["maps"]), int(row["maps_a_row"])
-        size = float(abs(maps.difference).max() / abs(maps.c).max())
+        size = float(np.max(abs(maps.difference)) / np.max(abs(maps.c)))
         bound = _layers(model, dataset)[layer].bound * maps.u * maps.A
-        worst = float((abs(maps.difference) / bound).max())
+        worst = float(np.max(abs(maps.difference) / bound))
         about = paper.statement("normalised_difference")
         verdict = verdicts.of_maps(shown, stated, size, about, worst)
         theirs = f"{stated[0]} pictures of {stated[1]} maps, {stated[2]} a row; about {about:.0e}"

@@ -79,7 +79,7 @@ def check_largest_source(answer: str | None) -> None:
 
     net, images = network()
     units = net.astype("float64").hypersurface(images[5], "fc")[:]
-    parts = units.contributions[units.value.argmax()]
+    parts = units.contributions[np.argmax(units.value)]
     names = units.sources
     compare(
         answer,

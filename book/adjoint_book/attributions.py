@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from adjoint_book.inside import Activation, Sum, Table, evaluate
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.frozen import Frozen
+from adjoint_lib.core.network import evaluate
+from adjoint_lib.core.primitives import Activation, Sum
+from adjoint_lib.core.tables import Table
 from adjoint_lib.verification.intervals import Z95
 
 STEPS = 32  # points on the path of integrated gradients

@@ -415,7 +415,7 @@ def _15() -> Found:
 
 @equation("16", "the relative error", "12-verification-cifar10")
 def _16() -> Found:
-    from adjoint_book.inside import relative_error
+    from adjoint_lib.verification.verify import relative_error
 
     c, c_hat = np.array([2.0, -4.0, 0.5]), np.array([2.5, -3.0, 0.5])
     by_hand = [0.25, -0.25, 0.0]

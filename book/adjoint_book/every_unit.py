@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from adjoint_book.figures.ch15_rounding import Reconstructed
-from adjoint_book.inside import bound, reconstruct, rounding_scale
 from adjoint_lib.core.equivalent_net import EquivalentNet
+from adjoint_lib.core.error_bounds import bound, rounding_scale
+from adjoint_lib.verification.verify import reconstruct
 
 ByLayer = dict[str, np.ndarray]
 

@@ -6,20 +6,18 @@ with it. The chapters take it from here, so that one file says what they depend 
 
 from adjoint_book.misses import expected_misses
 from adjoint_lib.cli.main import main
-from adjoint_lib.core.error_bounds import bound, rounding_scale
 from adjoint_lib.core.folding import batch_norm
 from adjoint_lib.core.hypersurface import readable
-from adjoint_lib.core.network import evaluate
-from adjoint_lib.core.primitives import Activation, Conv, Sum
+from adjoint_lib.core.primitives import Conv
 from adjoint_lib.core.strategy import batch_rows, live_entries
 from adjoint_lib.core.tables import Table
 from adjoint_lib.core.windows import Patch
-from adjoint_lib.experiments import paper, resources
+from adjoint_lib.experiments import paper
 from adjoint_lib.experiments.data.checked import KnownFile, read
 from adjoint_lib.experiments.data.cifar import DATASETS
 from adjoint_lib.experiments.weights import provenance
 from adjoint_lib.frontend.activations import PIECEWISE
-from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
+from adjoint_lib.frontend.layers import Bias
 from adjoint_lib.frontend.rules.call import RULES
 from adjoint_lib.verification.coarse_weights import rounded
 from adjoint_lib.verification.verify import reconstruct, relative_error
@@ -28,19 +26,13 @@ __all__ = [
     "DATASETS",
     "PIECEWISE",
     "RULES",
-    "Activation",
     "Bias",
     "Conv",
     "KnownFile",
-    "Multiplier",
-    "PadChannels",
     "Patch",
-    "Sum",
     "Table",
     "batch_norm",
     "batch_rows",
-    "bound",
-    "evaluate",
     "expected_misses",
     "live_entries",
     "main",
@@ -50,7 +42,5 @@ __all__ = [
     "readable",
     "reconstruct",
     "relative_error",
-    "resources",
     "rounded",
-    "rounding_scale",
 ]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 
 import adjoint_lib as al
-from adjoint_book.inside import Table, paper
 from adjoint_book.paper_tables import NAMES
 from adjoint_book.tables import in_percent
+from adjoint_lib.core.tables import Table
+from adjoint_lib.experiments import paper
 
 DATA_NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 

@@ -19,7 +19,9 @@ from dataclasses import dataclass, fields
 import keras
 
 import adjoint_lib as al
-from adjoint_book.inside import Bias, Multiplier, PadChannels, Table, paper
+from adjoint_lib.core.tables import Table
+from adjoint_lib.experiments import paper
+from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
 
 MODES = ("RM4", "RM3", "RM2", "RM1", "RM0")
 NOT_STATED = ("N/S", "N/A", "")  # the paper's marks for "it is not necessary for our method"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from adjoint_book.inside import Activation, Sum, evaluate
 from adjoint_lib.core.equivalent_net import EquivalentNet
+from adjoint_lib.core.network import evaluate
+from adjoint_lib.core.primitives import Activation, Sum
 
 
 def lrp(

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adjoint_lib._storage import replacing
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import bound, rounding_scale, unit_roundoff
 from adjoint_lib.core.network import Layer
 from adjoint_lib.core.units import Units
 from adjoint_lib.errors import InputError
+from adjoint_lib.explorer.page import Page
 from adjoint_lib.explorer.pictures import as_address, largest, overlay, picture, signed
 
 TOP = 10  # single entries of [x; x_b] that are listed
@@ -86,7 +86,7 @@ def _checked(net: EquivalentNet, layer: Layer, units: Units) -> Check:
     return Check(float(c), float(units.value), float(ratio), limit)
 
 
-class Explanation:
+class Explanation(Page):
     """A page about one unit, made by `explain`.
 
     Attributes:
@@ -100,11 +100,6 @@ class Explanation:
         self.units, self.check = units, check
         place = ", ".join(map(str, units.units[0]))
         self.title = f"Unit [{place}] of {layer.name} in {net.name}"
-
-    def save(self, path: str | Path) -> None:
-        """Write the page to a file, which any browser opens."""
-        with replacing(path) as file:
-            file.write(self.html().encode())
 
     def html(self) -> str:
         """The whole page."""
@@ -183,12 +178,6 @@ class Explanation:
             return f"x[{', '.join(map(str, place))}]"
         (source,) = (s for s in self._net.sources if s.start <= entry - pixels < s.stop)
         return f"{source.name}[{entry - pixels - source.start}]"
-
-    def _repr_html_(self) -> str:
-        return (
-            f'<iframe srcdoc="{html.escape(self.html())}" title="{html.escape(self.title)}" '
-            'style="width: 100%; height: 900px; border: 0"></iframe>'
-        )
 
     def __repr__(self) -> str:
         return (

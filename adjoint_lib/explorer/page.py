@@ -37,6 +37,27 @@ MAX_BYTES = 64 << 20  # of a page: beyond this, browsers take long to open it
 RANGES = ((0, 1), (-1, 1), (0, 255))  # that pixels are usually scaled to
 
 
+class Page:
+    """A page of HTML, which shows itself in a notebook; a subclass gives `title` and `html`."""
+
+    title: str
+
+    def html(self) -> str:
+        """The whole page."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to a file, which any browser opens."""
+        with replacing(path) as file:
+            file.write(self.html().encode())
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.html())}" title="{html.escape(self.title)}" '
+            'style="width: 100%; height: 900px; border: 0"></iframe>'
+        )
+
+
 def explorer(
     net: EquivalentNet,
     images: np.ndarray,
@@ -77,7 +98,7 @@ def explorer(
     return Explorer(f"Explore {net.name}", config, texts)
 
 
-class Explorer:
+class Explorer(Page):
     """A page with a network and images, made by `explorer`.
 
     Attributes:
@@ -91,11 +112,6 @@ class Explorer:
         self.config = config
         self.texts = texts
 
-    def save(self, path: str | Path) -> None:
-        """Write the page to a file, which any browser opens."""
-        with replacing(path) as file:
-            file.write(self.html().encode())
-
     def html(self) -> str:
         """The whole page."""
         data = [
@@ -105,12 +121,6 @@ class Explorer:
         page = Template((UI / "page.html").read_text("utf-8"))
         return page.substitute(
             title=html.escape(self.title), data="\n".join(data), script=script(self.config)
-        )
-
-    def _repr_html_(self) -> str:
-        return (
-            f'<iframe srcdoc="{html.escape(self.html())}" title="{html.escape(self.title)}" '
-            'style="width: 100%; height: 900px; border: 0"></iframe>'
         )
 
     def __repr__(self) -> str:

@@ -34,10 +34,7 @@ def relu(
     below = threshold / edge if edge else 1.0
     if max_value is None:
         return thresholded_relu(negative_slope, edge, below)
-    ceiling = in_float32(max_value)
-    if threshold >= max_value:
-        return switched_relu(negative_slope, ceiling, edge, below)
-    return clipped_relu(negative_slope, ceiling, edge, below)
+    return clipped_relu(negative_slope, in_float32(max_value), edge, below)
 
 
 def leaky_relu(negative_slope: float = 0.2) -> Lowered:
@@ -71,31 +68,27 @@ def thresholded_relu(leak: float, threshold: float, below: float) -> Lowered:
 
 
 def clipped_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
-    """A thresholded ReLU with a ceiling above it; ReLU6 is (0, 6, 0). Constants: ceiling, t."""
-    slopes = np.array([leak, 1.0, 0.0])
-    if threshold == 0:
+    """A thresholded ReLU with a ceiling; ReLU6 is (0, 6, 0). Constants: ceiling, threshold t.
+
+    At a threshold that is not below the ceiling it jumps from the leak to the ceiling.
+    """
+    if threshold == 0 < ceiling:
 
         def clipped(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
             return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
 
+        slopes = np.array([leak, 1.0, 0.0])
         return Activation(clipped, slopes, *_clipping((0.0,), (1.0,))), (ceiling,)
 
     def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
         return tf.where(h > t, tf.minimum(h, top), leak * (h - below * t))
 
-    levels = ((0.0, -leak * below), (0.0, 0.0), (1.0, 0.0))
-    return Activation(function, slopes, ((0.0, 1.0), (1.0, 0.0)), levels), (ceiling, threshold)
-
-
-def switched_relu(leak: float, ceiling: float, threshold: float, below: float) -> Lowered:
-    """A ceiling at or below the threshold: a jump from leak to ceiling. Constants: ceiling, t."""
-
-    def function(h: tf.Tensor, top: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        return tf.where(h > t, tf.broadcast_to(top, tf.shape(h)), leak * (h - below * t))
-
-    levels = ((0.0, -leak * below), (1.0, 0.0))
-    activation = Activation(function, np.array([leak, 0.0]), ((0.0, 1.0),), levels)
-    return activation, (ceiling, threshold)
+    low, top = (0.0, -leak * below), (1.0, 0.0)
+    if threshold < ceiling:
+        slopes, edges = np.array([leak, 1.0, 0.0]), ((0.0, 1.0), (1.0, 0.0))
+        return Activation(function, slopes, edges, (low, (0.0, 0.0), top)), (ceiling, threshold)
+    slopes = np.array([leak, 0.0])
+    return Activation(function, slopes, ((0.0, 1.0),), (low, top)), (ceiling, threshold)
 
 
 def absolute() -> Lowered:

@@ -115,14 +115,13 @@ def separable_conv(call: Call) -> int:
 
 def _depthwise(call: Call, w: np.ndarray) -> p.DepthwiseConv | p.Conv:
     """Each channel by its own kernels (*window, c_in, multiplier); in sequences, as groups of 1."""
-    layer, shape, padding = call.layer, call.input_shapes[0], call.layer.padding.upper()
-    strides = each_axis(layer.strides, w.ndim - 2)
-    dilation = each_axis(layer.dilation_rate, w.ndim - 2)
+    layer, shape = call.layer, call.input_shapes[0]
     if w.ndim == 3:
-        w = w.reshape(len(w), 1, -1)
-        return p.Conv(w, strides, padding, dilation, shape[-1], shape)
-    (down, across), (rate, rate_across) = strides, dilation
-    return p.DepthwiseConv(w, (down, across), padding, (rate, rate_across), shape)
+        return _conv(call, w.reshape(len(w), 1, -1))
+    (down, across), (rate, rate_across) = (
+        each_axis(n, 2) for n in (layer.strides, layer.dilation_rate)
+    )
+    return p.DepthwiseConv(w, (down, across), layer.padding.upper(), (rate, rate_across), shape)
 
 
 @rule(L.Dense)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from adjoint_lib.core import primitives as p
@@ -16,17 +17,17 @@ L = keras.layers
 
 @rule(L.Add)
 def add(call: Call) -> int:
-    return _sum(call, [1.0] * len(call.inputs))
+    return _join(call, [1.0] * len(call.inputs))
 
 
 @rule(L.Subtract)
 def subtract(call: Call) -> int:
-    return _sum(call, [1.0, -1.0])
+    return _join(call, [1.0, -1.0])
 
 
 @rule(L.Average)
 def average(call: Call) -> int:
-    return _sum(call, [1 / len(call.inputs)] * len(call.inputs))
+    return _join(call, [1 / len(call.inputs)] * len(call.inputs))
 
 
 @rule(L.Maximum)
@@ -41,10 +42,17 @@ def minimum(call: Call) -> int:
     return extremum(call, -1, call.inputs)
 
 
-def _sum(call: Call, coefficients: list[float]) -> int:
+def _join(call: Call, coefficients: Sequence[float]) -> int:
     refuse_constants(call)
-    refuse_ranks(call, call.input_shapes)
-    return call.add(p.Sum(tuple(coefficients), tuple(call.input_shapes)))
+    return weighted_sum(call, coefficients, call.inputs)
+
+
+def weighted_sum(call: Call, coefficients: Sequence[float], inputs: Sequence[int]) -> int:
+    """The sum of several nodes, broadcast to one shape, each times its coefficient."""
+    shapes = tuple(call.graph.nodes[n].shape for n in inputs)
+    refuse_ranks(call, shapes)
+    shape = tuple(np.broadcast_shapes(*shapes))
+    return call.add(p.Sum(tuple(coefficients), shapes), inputs, shape)
 
 
 def extremum(call: Call, sign: int, inputs: Sequence[int]) -> int:

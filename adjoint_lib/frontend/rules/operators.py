@@ -10,15 +10,8 @@ from adjoint_lib.core import primitives as p
 from adjoint_lib.core.graph import Shape
 from adjoint_lib.errors import UnsupportedLayer
 from adjoint_lib.frontend import activations
-from adjoint_lib.frontend.rules.call import (
-    Call,
-    Ref,
-    constant,
-    one_tensor,
-    operator,
-    refuse_ranks,
-)
-from adjoint_lib.frontend.rules.merging import extremum
+from adjoint_lib.frontend.rules.call import Call, Ref, constant, one_tensor, operator
+from adjoint_lib.frontend.rules.merging import extremum, weighted_sum
 
 Operand: TypeAlias = "Ref | np.ndarray | float"
 
@@ -35,11 +28,7 @@ def minus(call: Call) -> int:
 
 def _combine(call: Call, sign: float) -> int:
     """x + y and x - y, where one of the two may be a constant: an entry of x_b then."""
-    x, y = (_operand(call, a) for a in call.args[:2])
-    refuse_ranks(call, [call.graph.nodes[n].shape for n in (x, y)])
-    shapes = tuple(call.graph.nodes[n].shape for n in (x, y))
-    shape = tuple(np.broadcast_shapes(*shapes))
-    return call.add(p.Sum((1.0, sign), shapes), (x, y), shape)
+    return weighted_sum(call, (1.0, sign), [_operand(call, a) for a in call.args[:2]])
 
 
 def _operand(call: Call, argument: Operand) -> int:

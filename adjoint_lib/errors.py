@@ -1,5 +1,7 @@
 """The exceptions a user can meet: each says what was expected, what came, and the remedy."""
 
+import numbers
+
 
 class AdjointError(Exception):
     """Base class of every error raised on purpose by this library."""
@@ -23,6 +25,13 @@ class DataError(AdjointError, OSError):
 
 class DivergedError(AdjointError, ArithmeticError):
     """A training run's loss is no longer a finite number."""
+
+
+def check_whole(name: str, number: object, least: int) -> int:
+    """An argument of this name as an int, or an error: a whole number of at least this."""
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
+        raise InputError(f"expected {name} as a whole number of at least {least}, got {number!r}.")
+    return int(number)
 
 
 def in_one_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -20,11 +21,11 @@ from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import largest_ratio, rounding_scale, roundings, unit_roundoff
 from adjoint_lib.core.frozen import dense
 from adjoint_lib.core.graph import IMAGE
-from adjoint_lib.core.hypersurface import check_bytes, readable
+from adjoint_lib.core.hypersurface import readable
 from adjoint_lib.core.network import BiasSource, Layer
 from adjoint_lib.core.strategy import WORKSPACE, batch_rows, entries_below, itemsize
 from adjoint_lib.core.tables import Table, Tabular
-from adjoint_lib.errors import AdjointError, InputError, TooLarge
+from adjoint_lib.errors import AdjointError, InputError, TooLarge, check_whole
 
 
 def contributions(
@@ -46,13 +47,9 @@ def contributions(
     Raises:
         AdjointError: if the parts of a unit miss its value by more than rounding allows.
     """
-    names = [layer.name for layer in net.layers] if layers is None else layers
-    listed = [names] if isinstance(names, str) else names
-    if not isinstance(listed, Sequence) or not listed:
-        raise InputError(f"expected layers as names in a list, or None, got {layers!r}.")
-    chosen = [net.layer(name) for name in listed]
+    chosen = list(net.layers) if layers is None else net.named(layers)
     batch = net.check_images(images)
-    _check_budget(net, chosen, len(batch), check_bytes(max_bytes))
+    _check_budget(net, chosen, len(batch), check_whole("max_bytes", max_bytes, 1))
     found = Contributions(
         {layer.name: LayerContributions(net, layer, len(batch)) for layer in chosen}
     )
@@ -132,11 +129,8 @@ class LayerContributions(Mapping[str, np.ndarray]):
         )
 
 
-class Contributions(Tabular, Mapping[str, LayerContributions]):
+class Contributions(Tabular, dict[str, LayerContributions]):
     """What each source gives to the units of each layer: `found["conv3"]["conv1"]` is a map."""
-
-    def __init__(self, layers: Mapping[str, LayerContributions]):
-        self._layers = layers
 
     def table(self) -> Table[tuple[str, str, float, float, float]]:
         """Of each source in each layer: mean, mean |part|, and the share of the latter."""
@@ -152,20 +146,9 @@ class Contributions(Tabular, Mapping[str, LayerContributions]):
             header, rows, lambda r: [*r[:2], f"{r[2]:.4g}", f"{r[3]:.4g}", f"{r[4]:.2%}"], list
         )
 
-    def __getitem__(self, layer: str) -> LayerContributions:
-        if layer not in self._layers:
-            hint = did_you_mean(layer, self._layers)
-            raise InputError(f"no layer {layer!r} here.{hint} Layers: {', '.join(self._layers)}.")
-        return self._layers[layer]
-
-    def __contains__(self, layer: object) -> bool:
-        return layer in self._layers
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._layers)
-
-    def __len__(self) -> int:
-        return len(self._layers)
+    def __missing__(self, layer: str) -> NoReturn:
+        hint = did_you_mean(layer, self)
+        raise InputError(f"no layer {layer!r} here.{hint} Layers: {', '.join(self)}.")
 
     def __repr__(self) -> str:
         return repr(self.table())

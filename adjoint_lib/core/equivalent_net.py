@@ -17,8 +17,8 @@ from adjoint_lib._registry import method_from
 from adjoint_lib.core.compiled import patterns_below, traced
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.graph import Shape
-from adjoint_lib.core.hypersurface import MODES, Hypersurface, mode_of
-from adjoint_lib.core.network import Network
+from adjoint_lib.core.hypersurface import MODES, Hypersurface, Mode, mode_of
+from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Activation, Pattern
 from adjoint_lib.core.tables import Table
 from adjoint_lib.errors import AdjointError, InputError
@@ -64,9 +64,8 @@ class EquivalentNet(Network):
         if k != 1:
             return self.values_at(images, k, wanted)
         key = "value", tuple(wanted), images.shape[0]
-        found: dict[int, tf.Tensor] = traced(self, key, lambda x: self.values_at(x, 1.0, wanted))(
-            images
-        )
+        at_one = traced(self, key, lambda x: self.values_at(x, 1.0, wanted))
+        found: dict[int, tf.Tensor] = at_one(images)
         return found
 
     def tangent(
@@ -204,16 +203,11 @@ class EquivalentNet(Network):
 
     def dimensions(self) -> Table[list[str]]:
         """The shape of H for every layer in every mode that fits: the paper's dimension tables."""
-        rows = [
-            [
-                layer.name,
-                *(
-                    str((self.d_in, *MODES[m].shape(layer))) if m in layer.modes else ""
-                    for m in MODES
-                ),
-            ]
-            for layer in self.layers
-        ]
+
+        def cell(layer: Layer, mode: Mode) -> str:
+            return str((self.d_in, *mode.shape(layer))) if mode.name in layer.modes else ""
+
+        rows = [[layer.name, *(cell(layer, m) for m in MODES.values())] for layer in self.layers]
         return Table(["layer", *MODES], rows)
 
     hypersurfaces = method_from("adjoint_lib.core.streaming", "hypersurfaces")

@@ -26,7 +26,7 @@ from adjoint_lib._registry import method_from
 from adjoint_lib.core import windows
 from adjoint_lib.core._threads import interleave
 from adjoint_lib.core.graph import IMAGE, Node
-from adjoint_lib.core.network import Layer, Network
+from adjoint_lib.core.network import Layer, Network, Nodes
 from adjoint_lib.core.primitives import Pattern, Sum, map_pattern
 from adjoint_lib.core.strategy import batch_rows, pulled_layers
 from adjoint_lib.core.windows import Patch
@@ -82,9 +82,7 @@ class Frozen:
         single: whether it is of one image, not of a batch.
     """
 
-    def __init__(
-        self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: Sequence[Node]
-    ):
+    def __init__(self, net: Network, images: tf.Tensor, patterns: list[Pattern], nodes: Nodes):
         self.net = net
         self.images = images
         self.patterns = patterns

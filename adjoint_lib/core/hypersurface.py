@@ -33,7 +33,7 @@ from adjoint_lib.core.network import Layer
 from adjoint_lib.core.primitives import Conv, map_pattern
 from adjoint_lib.core.strategy import batch_rows, itemsize, prefers_pull
 from adjoint_lib.core.units import Units
-from adjoint_lib.errors import InputError, TooLarge
+from adjoint_lib.errors import InputError, TooLarge, check_whole
 
 Index: TypeAlias = Any  # an int, a slice, an Ellipsis, or a tuple of these
 
@@ -98,7 +98,7 @@ class Hypersurface:
         self.layer = layer
         self.mode = mode
         self.single = single
-        self.max_bytes = check_bytes(max_bytes)
+        self.max_bytes = check_whole("max_bytes", max_bytes, 1)
         self._k = k
         self._indexed = False
 
@@ -124,46 +124,16 @@ class Hypersurface:
         count = len(images) * math.prod(len(a) for a in axes)
         self._check_budget(count)
         units = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
-        if len(units) <= FEW and prefers_pull(self.net, self.layer, len(units)):
-            rows = self._few(images, units)
-        else:
-            parts = (self.frozen.part(n, n + 1) for n in images)
-            rows = np.concatenate([self._compute(part, axes, units) for part in parts])
-        return self._units(rows, images, kept, units)
+        pulled = prefers_pull(self.net, self.layer, len(units))
+        return self._units(images, units, kept, None if pulled else axes)
 
     def at(self, units: np.ndarray) -> Units:
-        """Scattered units, of each image: `units` (m, axes) holds one index tuple in each row."""
-        shape = self.mode.shape(self.layer)
+        """Scattered units of each image, as `checked_units` takes them."""
+        units = checked_units(units, self.mode.shape(self.layer))
         images = list(range(self.images.shape[0]))
-        try:
-            units = np.asarray(units)
-        except ValueError as error:
-            raise InputError(f"expected rows of {len(shape)} integers, got {error}") from error
-        if units.dtype.kind not in "iu" or units.ndim != 2 or units.shape[1] != len(shape):
-            raise InputError(
-                f"expected integer units of shape (m, {len(shape)}) for axes {shape}, got "
-                f"{units.dtype} of shape {units.shape}."
-            )
-        if not len(units):
-            raise InputError("expected at least one unit, got none.")
-        outside = (units < 0) | (units >= shape)
-        if outside.any():
-            raise InputError(f"units {units[outside.any(1)][0]} are out of range for axes {shape}.")
         self._check_budget(len(images) * len(units))
-        if len(units) <= FEW:
-            rows = self._few(images, units)
-        else:
-            parts = (self.frozen.part(n, n + 1) for n in images)
-            rows = np.concatenate([self._by_pull(part, units) for part in parts])
         kept = (len(units),) if self.single else (len(images), len(units))
-        return self._units(rows, images, kept, units)
-
-    def _units(
-        self, rows: np.ndarray, images: list[int], kept: tuple[int, ...], units: np.ndarray
-    ) -> Units:
-        """Rows of H as `Units`."""
-        x, numbers = self.images.numpy()[images], None if self.single else images
-        return Units(self.net, self.layer.name, self.mode.name, rows, x, kept, units, numbers)
+        return self._units(images, units, kept)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         units = self[...]
@@ -179,11 +149,23 @@ class Hypersurface:
 
     # -------------------------------------------------------------- computing
 
-    def _compute(self, frozen: Frozen, axes: list[np.ndarray], units: np.ndarray) -> np.ndarray:
-        """H of the chosen units of one image, (units, d_in), in the cheaper direction."""
-        if prefers_pull(self.net, self.layer, len(units)):
-            return self._by_pull(frozen, units)
-        return self._by_push(frozen, axes, len(units))
+    def _units(
+        self,
+        images: list[int],
+        units: np.ndarray,
+        kept: tuple[int, ...],
+        axes: list[np.ndarray] | None = None,
+    ) -> Units:
+        """H of these units of each image, pulled; with `axes`, whose grid they are, pushed."""
+        parts = (self.frozen.part(n, n + 1) for n in images)
+        if axes is not None:
+            rows = np.concatenate([self._by_push(part, axes, len(units)) for part in parts])
+        elif len(units) > FEW:
+            rows = np.concatenate([self._by_pull(part, units) for part in parts])
+        else:
+            rows = self._few(images, units)
+        x, numbers = self.images.numpy()[images], None if self.single else images
+        return Units(self.net, self.layer.name, self.mode.name, rows, x, kept, units, numbers)
 
     def _few(self, images: list[int], units: np.ndarray) -> np.ndarray:
         """Pull few units of each of these images, many images at a time: (images * units, d_in).
@@ -353,6 +335,27 @@ def only(channels: np.ndarray | tf.Tensor, layer: Layer, maps: tf.Tensor) -> tf.
     return tf.reshape(mask, (-1, *(1,) * (len(maps.shape) - 2), layer.channels))
 
 
+def checked_units(units: np.ndarray | Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Units as index tuples, one in each row (m, axes); with one axis, plain numbers will do."""
+    wanted = f"expected units as rows of {len(shape)} integers"
+    try:
+        found = np.asarray(units)
+    except ValueError as error:  # ragged
+        raise InputError(f"{wanted}, got: {error}") from error
+    if len(shape) == found.ndim == 1:
+        found = found[:, None]
+    if found.dtype.kind not in "iu" or found.ndim != 2 or found.shape[1] != len(shape):
+        raise InputError(
+            f"{wanted}, one for each axis of {shape}, got {found.dtype} of shape {found.shape}."
+        )
+    if not len(found):
+        raise InputError("expected at least one unit, got none.")
+    outside = (found < 0) | (found >= shape)
+    if outside.any():
+        raise InputError(f"units {found[outside.any(1)][0]} are out of range for axes {shape}.")
+    return found
+
+
 def _expand(index: Index, shape: tuple[int, ...]) -> Iterator[int | slice]:
     """One int or slice for each axis; a missing one, or an Ellipsis, stands for whole axes."""
     parts = list(index) if isinstance(index, tuple) else [index]
@@ -392,14 +395,6 @@ def _entries(index: int | slice, size: int, name: str) -> np.ndarray:
     if not -size <= number < size:
         raise InputError(f"index {number} is out of range for {name}, which has size {size}.")
     return np.array([number % size])
-
-
-def check_bytes(size: int) -> int:
-    """A size in bytes as an int, or an error."""
-    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-    if not whole or size < 1:
-        raise InputError(f"expected max_bytes as a number of bytes above 0, got {size!r}.")
-    return int(size)
 
 
 def readable(size: int) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -154,6 +154,13 @@ class Network:
         hint = did_you_mean(name, names, cutoff=0)
         raise InputError(f"unknown layer {name!r}.{hint} Layers: {', '.join(names)}.")
 
+    def named(self, names: Sequence[str] | str) -> list[Layer]:
+        """The layers of these names: one, or several in a list."""
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, Sequence) or not listed:
+            raise InputError(f"expected layers as names in a list, or None, got {names!r}.")
+        return [self.layer(name) for name in listed]
+
     def check_images(self, images: np.ndarray) -> tf.Tensor:
         """The images as a batch (N, *input_shape) in the net's dtype, or an error."""
         expected = " x ".join(map(str, self.input_shape))
@@ -271,7 +278,13 @@ def _broadcast(graph: Graph) -> set[int]:
     return kept
 
 
-class AbsoluteNodes(Sequence[Node]):
+class Nodes(Protocol):
+    """Nodes by their numbers."""
+
+    def __getitem__(self, number: int, /) -> Node: ...
+
+
+class AbsoluteNodes:
     """Nodes with |parameters| in float64, made when they are read; only small ones are kept.
 
     All of them would take several times the memory of the network itself.
@@ -281,24 +294,13 @@ class AbsoluteNodes(Sequence[Node]):
         self._nodes = nodes
         self._small: dict[int, Node] = {}
 
-    @overload
-    def __getitem__(self, number: int) -> Node: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Node]: ...
-
-    def __getitem__(self, number: int | slice) -> Node | list[Node]:
-        if isinstance(number, slice):
-            return [self[n] for n in range(*number.indices(len(self)))]
+    def __getitem__(self, number: int) -> Node:
         if number in self._small:
             return self._small[number]
         found, size = _absolute(self._nodes[number])
         if size <= SMALL_NODE:
             self._small[number] = found
         return found
-
-    def __len__(self) -> int:
-        return len(self._nodes)
 
 
 def _absolute(node: Node) -> tuple[Node, int]:

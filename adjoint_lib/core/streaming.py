@@ -10,10 +10,9 @@ import tensorflow as tf
 
 from adjoint_lib.core.compiled import TOGETHER
 from adjoint_lib.core.equivalent_net import EquivalentNet
-from adjoint_lib.core.hypersurface import check_bytes, mode_of
+from adjoint_lib.core.hypersurface import checked_units, mode_of
 from adjoint_lib.core.strategy import WORKSPACE, itemsize
-from adjoint_lib.core.units import Units
-from adjoint_lib.errors import InputError
+from adjoint_lib.errors import InputError, check_whole
 
 ONLY = (None, "contributions", "value")
 
@@ -45,38 +44,19 @@ def hypersurfaces(
     """
     if only not in ONLY:
         raise InputError(f"expected only as one of {', '.join(map(repr, ONLY))}, got {only!r}.")
-    axes = mode_of(net.layer(layer), mode).shape(net.layer(layer))
-    try:
-        chosen = np.asarray(units)
-    except ValueError as error:  # ragged
-        raise InputError(f"expected units as rows of {len(axes)} integers, got: {error}") from error
-    if chosen.ndim == 1 and len(axes) == 1:
-        chosen = chosen[:, None]
-    if chosen.ndim != 2 or not len(chosen):
-        raise InputError(
-            f"expected units as rows of {len(axes)} integers, one for each axis of {axes}, got an "
-            f"array of shape {chosen.shape}."
-        )
+    chosen = checked_units(units, mode_of(net.layer(layer), mode).shape(net.layer(layer)))
     each = len(chosen) * net.d_in * itemsize(net.dtype)
-    size = max(1, min(TOGETHER, check_bytes(max_bytes) // each))
-    return _stream(net, _batches(net, images, size), layer, chosen, mode, only, max_bytes)
+    size = max(1, min(TOGETHER, check_whole("max_bytes", max_bytes, 1) // each))
 
+    def parts() -> Iterator[Any]:
+        first = 0
+        for batch in _batches(net, images, size):
+            part = net.hypersurface(batch, layer, mode, max_bytes=max_bytes).at(chosen)
+            part.images = np.arange(first, first + len(batch))
+            yield getattr(part, only) if only else part
+            first += len(batch)
 
-def _stream(
-    net: EquivalentNet,
-    batches: Iterator[np.ndarray],
-    layer: str,
-    units: np.ndarray,
-    mode: str | None,
-    only: str | None,
-    max_bytes: int,
-) -> Iterator[Any]:
-    first = 0
-    for batch in batches:
-        part: Units = net.hypersurface(batch, layer, mode, max_bytes=max_bytes).at(units)
-        part.images = np.arange(first, first + len(batch))
-        yield getattr(part, only) if only else part
-        first += len(batch)
+    return parts()
 
 
 def _batches(net: EquivalentNet, images: Any, size: int) -> Iterator[np.ndarray]:

@@ -6,7 +6,7 @@ import csv
 import html
 import importlib
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -99,9 +99,6 @@ class Table(Tabular, Sequence[Row], Generic[Row]):
         if isinstance(index, slice):
             return Table(self.header, self.rows[index], self.cells, self.values)
         return self.rows[index]
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
 
     def table(self) -> Table[Row]:
         """Itself."""

@@ -84,9 +84,7 @@ class Units(Tabular):
     @property
     def contributions(self) -> np.ndarray:
         """<x | H_I>, then <x_b | H_b> of each part of x_b: (*chosen, 1 + sources); sum: `value`."""
-        rows = self._rows.reshape(
-            len(self.x), -1, self.H.shape[-1]
-        )  # (images, units of each, d_in)
+        rows = self._rows.reshape(len(self.x), -1, self.H.shape[-1])  # images, units of each, d_in
         x = self.x.reshape(len(self.x), -1)
         image = np.einsum("nud,nd->nu", rows[..., : self._pixels], x)
         weighted = rows[..., self._pixels :] * self._net.x_b.astype(rows.dtype)
@@ -184,11 +182,8 @@ class Units(Tabular):
         return math.prod(self._net.input_shape)
 
     def __repr__(self) -> str:
-        what = (
-            f"value {self.value:.6g}"
-            if not self._kept
-            else f"{' x '.join(map(str, self._kept))} units"
-        )
+        sizes = " x ".join(map(str, self._kept))
+        what = f"{sizes} units" if sizes else f"value {self.value:.6g}"
         return f"<Units: {what}; .image, .bias, .value, .contributions>"
 
 

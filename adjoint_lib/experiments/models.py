@@ -30,7 +30,7 @@ import keras
 import numpy as np
 
 from adjoint_lib._registry import did_you_mean
-from adjoint_lib.errors import DataError, InputError
+from adjoint_lib.errors import DataError, InputError, check_whole
 from adjoint_lib.experiments import resources
 from adjoint_lib.experiments.weights import load_weights, provenance
 from adjoint_lib.frontend.layers import Bias, Multiplier, PadChannels
@@ -235,7 +235,7 @@ def randomise(model: keras.Model, seed: int = 0) -> keras.Model:
     normal. These keep the activations of ordinary networks within a few orders of magnitude of the
     input. Equal seeds give equal values, whatever the model's dtype.
     """
-    rng = np.random.default_rng(_valid_seed(seed))
+    rng = np.random.default_rng(check_whole("seed", seed, 0))
     for layer in _leaves(model):
         for variable in layer.weights:
             if keras.backend.is_float_dtype(variable.dtype):
@@ -268,30 +268,23 @@ def _reduce(x, block: int, channels: int):
 
 def _he_normal(seed: int, index: int, gain: float = 1.0) -> keras.initializers.Initializer:
     """He normal times ``gain``, with a stream of its own for each (seed, index)."""
-    stream = np.random.SeedSequence([_valid_seed(seed), index]).generate_state(1)[0]
+    stream = np.random.SeedSequence([check_whole("seed", seed, 0), index]).generate_state(1)[0]
     return keras.initializers.VarianceScaling(
         2 * gain**2, "fan_in", "truncated_normal", seed=int(stream)
     )
-
-
-def _valid_seed(seed: int) -> int:
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"seed should be an integer of at least 0, but is {seed!r}.")
-    return int(seed)
 
 
 def _classes(classes: int | None, weights: str | Path | None) -> int:
     trained = _CLASSES.get(weights) if isinstance(weights, str) else None
     if classes is None:
         return trained or 10
-    if not isinstance(classes, (int, np.integer)) or classes < 1:
-        raise InputError(f"classes should be an integer of at least 1, but is {classes!r}.")
+    classes = check_whole("classes", classes, 1)
     if trained and trained != classes:
         raise InputError(
             f'weights="{weights}" has {trained} classes, but classes={classes} was asked for. '
             "Leave classes out, or choose other weights."
         )
-    return int(classes)
+    return classes
 
 
 def _with_weights(model: keras.Model, name: str, weights: str | Path | None) -> keras.Model:

@@ -22,10 +22,10 @@ from adjoint_lib.core._threads import run_in_thread
 from adjoint_lib.core.equivalent_net import EquivalentNet, K, check_k
 from adjoint_lib.core.error_bounds import bound, largest_ratio, rounding_scale, unit_roundoff
 from adjoint_lib.core.frozen import Frozen
-from adjoint_lib.core.hypersurface import check_bytes, mode_of
+from adjoint_lib.core.hypersurface import mode_of
 from adjoint_lib.core.network import Layer, smallest
 from adjoint_lib.core.strategy import WORKSPACE
-from adjoint_lib.errors import AdjointError, InputError
+from adjoint_lib.errors import AdjointError, InputError, check_whole
 from adjoint_lib.frontend.comparison import compare
 from adjoint_lib.frontend.refusals import check_model, precision_of
 from adjoint_lib.verification import reconstruction
@@ -139,10 +139,11 @@ class Plan:
             raise InputError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}.")
         self.net = net if dtype is None else net.astype(dtype)
         self.layers = chosen_layers(self.net, layers, mode)
-        self.method, self.k, self.max_bytes = method, check_k(k), check_bytes(max_bytes)
+        self.method, self.k = method, check_k(k)
+        self.max_bytes = check_whole("max_bytes", max_bytes, 1)
         self.weights_rounded = check_format(weights_rounded)
-        self.units = None if units is None else _whole("units", units, 1)
-        self.seed = _whole("seed", seed, 0)
+        self.units = None if units is None else check_whole("units", units, 1)
+        self.seed = check_whole("seed", seed, 0)
 
     def settings(self) -> dict[str, Any]:
         """The arguments besides the net that give this plan, in plain numbers and text."""
@@ -288,18 +289,6 @@ def measure(
     return LayerReport.of(relative_error(c, found), *ratios, limit)
 
 
-def _whole(name: str, number: int, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise InputError(f"expected {name} as a whole number of at least {least}, got {number!r}.")
-    return int(number)
-
-
-def _listed(names: Sequence[str] | str) -> Sequence[str]:
-    if isinstance(names, Sequence):
-        return [names] if isinstance(names, str) else names
-    raise InputError(f"expected layers as names in a list, None or 'all', got {names!r}.")
-
-
 def chosen_layers(
     net: EquivalentNet, names: Sequence[str] | str | None, mode: str | None
 ) -> list[Layer]:
@@ -314,7 +303,7 @@ def chosen_layers(
     elif isinstance(names, str) and names == "all":
         found = known
     else:
-        found = [net.layer(name) for name in _listed(names)]
+        found = net.named(names)
         for layer in found:
             mode_of(layer, mode)
     found = [layer for layer in found if mode is None or mode in layer.modes]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adjoint_lib.errors import InputError
+from adjoint_lib.errors import InputError, check_whole
 from adjoint_lib.experiments import paper
 
 IMAGE_SIZE = 32
@@ -78,8 +78,7 @@ class Recipe:
 
         Sizes change with a whole epoch, and early enough that the last one is as large as before.
         """
-        if not isinstance(epochs, int) or epochs < 1:
-            raise InputError(f"epochs should be an integer of at least 1, but is {epochs!r}.")
+        epochs = check_whole("epochs", epochs, 1)
         scale = epochs / self.epochs
         return replace(
             self,

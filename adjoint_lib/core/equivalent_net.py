@@ -15,8 +15,7 @@ import tensorflow as tf
 
 from adjoint_lib._registry import method_from
 from adjoint_lib.core.compiled import patterns_below, traced
-from adjoint_lib.core.frozen import Frozen
-from adjoint_lib.core.graph import Shape
+from adjoint_lib.core.frozen import Frozen, check_range, is_finite, vectors
 from adjoint_lib.core.hypersurface import MODES, Hypersurface, Mode, mode_of
 from adjoint_lib.core.network import Layer, Network
 from adjoint_lib.core.primitives import Activation, Pattern
@@ -60,12 +59,15 @@ class EquivalentNet(Network):
         return {layer.name: found[layer.number] for layer in self.layers}
 
     def _values(self, images: tf.Tensor, k: float, wanted: Sequence[int]) -> dict[int, tf.Tensor]:
-        """`values_at`, traced where k is 1."""
-        if k != 1:
-            return self.values_at(images, k, wanted)
+        """`values_at`, traced where k is 1; an overflow is looked for where it shows."""
+
+        def values(x: tf.Tensor) -> dict[int, tf.Tensor]:
+            return self.values_at(x, k, wanted)
+
         key = "value", tuple(wanted), images.shape[0]
-        at_one = traced(self, key, lambda x: self.values_at(x, 1.0, wanted))
-        found: dict[int, tf.Tensor] = at_one(images)
+        found: dict[int, tf.Tensor] = (traced(self, key, values) if k == 1 else values)(images)
+        if not is_finite(found.values()):
+            self._freeze(images, k, [])
         return found
 
     def tangent(
@@ -80,14 +82,15 @@ class EquivalentNet(Network):
             dx_b: (n, d_b).
         """
         frozen = self.freeze(images, k)
-        dx = _vectors("dx", dx, self.input_shape, self.dtype)
-        dx_b = _vectors("dx_b", dx_b, self.x_b.shape, self.dtype)
+        dx = vectors("dx", dx, self.input_shape, self.dtype)
+        dx_b = vectors("dx_b", dx_b, self.x_b.shape, self.dtype)
         rows, images_in = dx.shape[0], frozen.images.shape[0]
         if len(dx_b) != rows:
             raise InputError(f"expected as many dx_b as dx, got {len(dx_b)} and {rows}.")
         if images_in not in (1, rows):
             raise InputError(f"expected one direction for each of {images_in} images, got {rows}.")
         pushed = frozen.tangents(dx, dx_b, [layer.number for layer in self.layers])
+        check_range("J [dx; dx_b]", pushed.values())
         return {layer.name: pushed[layer.number] for layer in self.layers}
 
     def adjoint(
@@ -99,13 +102,15 @@ class EquivalentNet(Network):
             (n, *input_shape) and (n, d_b).
         """
         frozen, found = self.freeze(images, k), self.layer(layer)
-        g = _vectors("cotangent", cotangent, found.shape, self.dtype)
+        g = vectors("cotangent", cotangent, found.shape, self.dtype)
         if frozen.images.shape[0] not in (1, g.shape[0]):
             raise InputError(
                 f"expected one cotangent for each of {frozen.images.shape[0]} images, got "
                 f"{g.shape[0]}."
             )
-        return frozen.pull(found.number, g)
+        pulled = frozen.pull(found.number, g)
+        check_range("J* g", pulled)
+        return pulled
 
     def freeze(self, images: np.ndarray, k: float = K) -> Frozen:
         """The network frozen at the pattern of k [x; x_b]: one linear operator J per image.
@@ -234,27 +239,12 @@ def check_k(k: float) -> float:
 
 def _scaled(c: tf.Tensor, exponent: int, k: float) -> tf.Tensor:
     """2^exponent c, if it is in the range of c's dtype."""
-    wide = np.ldexp(tf.cast(c, tf.float64).numpy(), exponent)
     with np.errstate(over="ignore", under="ignore"):
+        wide = np.ldexp(tf.cast(c, tf.float64).numpy(), exponent)
         found = wide.astype(c.dtype.as_numpy_dtype)
     tiny = np.finfo(found.dtype).tiny
     if not np.isfinite(found).all() or np.any((np.abs(found) < tiny) & (c != 0)):
         raise InputError(
             f"expected k with k c in the range of {c.dtype.name} for every unit c, got k = {k:g}."
         )
-    return tf.constant(found)
-
-
-def _vectors(name: str, given: np.ndarray, shape: Shape, dtype: tf.DType) -> tf.Tensor:
-    """Directions or cotangents (n, *shape) as a tensor, or an error."""
-    try:
-        with np.errstate(over="ignore"):
-            found = np.asarray(given, dtype.as_numpy_dtype)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"expected {name} of shape {(1, *shape)}, got: {error}.") from error
-    expected = (*(found.shape[:1] or (1,)), *shape)
-    if found.shape != expected:
-        raise InputError(f"expected {name} of shape {expected}, got {found.shape}.")
-    if not np.isfinite(found).all():
-        raise InputError(f"expected finite {name} in {dtype.name}, got NaN or infinite entries.")
     return tf.constant(found)

@@ -25,9 +25,9 @@ import tensorflow as tf
 from adjoint_lib._registry import method_from
 from adjoint_lib.core import windows
 from adjoint_lib.core._threads import interleave
-from adjoint_lib.core.graph import IMAGE, Node
+from adjoint_lib.core.graph import IMAGE, Node, Shape
 from adjoint_lib.core.network import Layer, Network, Nodes
-from adjoint_lib.core.primitives import Pattern, Sum, map_pattern
+from adjoint_lib.core.primitives import Pattern, Sum, is_float_array, map_pattern
 from adjoint_lib.core.strategy import batch_rows, pulled_layers
 from adjoint_lib.core.windows import Patch
 from adjoint_lib.errors import InputError
@@ -300,10 +300,10 @@ class Frozen:
         H = self.pull_rows(number, tf.tile(chosen, (images, *(1 for _ in shape))))
         return tf.reshape(H, (images, chosen.shape[0], -1))
 
-    def at(self, layer: Layer) -> Jacobian:
-        """J of one image at the units of a layer, as a linear operator."""
+    def at(self, layer: Layer | str) -> Jacobian:
+        """J of one image at the units of a layer, given by its name too, as a linear operator."""
         self._check_single()
-        return Jacobian(self, layer)
+        return Jacobian(self, layer if isinstance(layer, Layer) else self.net.layer(layer))
 
     def _check_single(self) -> None:
         """Refuse several images, each of which has a J of its own."""
@@ -338,16 +338,51 @@ class Jacobian:
         """The adjoint, J*."""
         return replace(self, adjoint=not self.adjoint)
 
-    def __matmul__(self, vectors: np.ndarray) -> np.ndarray:
+    def __matmul__(self, columns: np.ndarray) -> np.ndarray:
         """The product with a vector (n,) or with columns (n, m)."""
-        if np.shape(vectors)[:1] != self.shape[1:] or np.ndim(vectors) > 2:
-            raise InputError(f"expected ({self.shape[1]}, …) vectors, got {np.shape(vectors)}.")
+        if np.shape(columns)[:1] != self.shape[1:] or np.ndim(columns) > 2:
+            raise InputError(f"expected ({self.shape[1]}, …) vectors, got {np.shape(columns)}.")
         net, number = self.frozen.net, self.layer.number
-        rows = tf.cast(np.reshape(vectors, (self.shape[1], -1)).T, net.dtype)
+        rows = np.reshape(columns, (self.shape[1], -1)).T
+        rows = vectors("vectors", rows, (self.shape[1],), net.dtype)
         if self.adjoint:
             found = self.frozen.pull_rows(number, tf.reshape(rows, (-1, *self.layer.shape)))
         else:
             dx, dx_b = tf.split(rows, [net.d_in - net.x_b.size, net.x_b.size], 1)
             dx = tf.reshape(dx, (-1, *net.input_shape))
             found = self.frozen.tangents(dx, dx_b, [number])[number]
-        return found.numpy().reshape(len(rows), -1).T.reshape(-1, *np.shape(vectors)[1:])
+        check_range("the product", [found])
+        return found.numpy().reshape(len(rows), -1).T.reshape(-1, *np.shape(columns)[1:])
+
+
+def vectors(name: str, given: np.ndarray, shape: Shape, dtype: tf.DType) -> tf.Tensor:
+    """Directions or cotangents (n, *shape) as a tensor, or an error."""
+    try:
+        real = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"expected {name} of shape {(1, *shape)}, got: {error}.") from error
+    if real.dtype.kind not in "biuf" and not is_float_array(real):
+        raise InputError(f"expected {name} of real numbers, got {real.dtype}.")
+    with np.errstate(over="ignore"):
+        found = real.astype(dtype.as_numpy_dtype)
+    expected = (*(found.shape[:1] or (1,)), *shape)
+    if found.shape != expected:
+        raise InputError(f"expected {name} of shape {expected}, got {found.shape}.")
+    if not np.isfinite(found).all():
+        raise InputError(f"expected finite {name} in {dtype.name}, got NaN or infinite entries.")
+    return tf.constant(found)
+
+
+def is_finite(tensors: Iterable[tf.Tensor]) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return all(bool(tf.reduce_all(tf.math.is_finite(x))) for x in tensors)
+
+
+def check_range(what: str, found: Iterable[tf.Tensor]) -> None:
+    """Refuse products that overflow."""
+    found = list(found)
+    if not is_finite(found):
+        raise InputError(
+            f"{what} overflows {found[0].dtype.name}. Expected smaller vectors; scale them, since "
+            "the product is linear, or compute in float64."
+        )

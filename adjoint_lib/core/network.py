@@ -173,6 +173,8 @@ class Network:
             found = np.asarray(images)
         except ValueError as error:
             raise InputError(f"expected images of shape {expected} each, got {error}") from error
+        if found.dtype.kind != "f" and is_float_array(found):  # bfloat16 and the like
+            found = found.astype(np.float32)
         if found.dtype.kind != "f":
             raise InputError(
                 f"expected floating-point images, got {found.dtype}. Scale them as in training, "

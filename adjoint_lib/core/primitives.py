@@ -18,6 +18,7 @@ Parameters are float arrays stored as dataclass fields, so that `cast` (another 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -76,7 +77,8 @@ class Primitive:
 def is_float_array(value: object) -> bool:
     """Whether `value` is a float array, scalar or tensor: a parameter, or part of a pattern."""
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor)):
-        return bool(tf.as_dtype(value.dtype).is_floating)
+        with contextlib.suppress(TypeError):  # TensorFlow has no such dtype
+            return bool(tf.as_dtype(value.dtype).is_floating)
     return False
 
 

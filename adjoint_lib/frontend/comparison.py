@@ -202,13 +202,13 @@ def _compare_one(
             rough[number] = isinstance(node.primitive, AlongAxis) or any(
                 rough[i] for i in node.inputs
             )
-        u = unit_roundoff("float32" if rough[number] else net.dtype)
+        dtype = tf.float32 if rough[number] else net.dtype
         held = [theirs.found.get(name) for name in node.holds]
         for name, given in zip(node.holds, held, strict=True):
             if given is None or given.shape != ours.shape:
                 raise _another(net, f"layer '{name}' is not in this one, or has another shape")
             error = ours - tf.cast(given, net.dtype)
-            ratio = _largest_ratio(error, (2 * n + THEIRS) * u * A, net)
+            ratio = _largest_ratio(error, (2 * n + THEIRS) * unit_roundoff(dtype) * A, dtype)
             worst[name] = max(worst.get(name, 0.0), ratio)
             if not ratio <= 1:
                 raise _difference(net, name, error)
@@ -248,9 +248,9 @@ def _scale(net: EquivalentNet, number: int, inputs: list[Any], scales: list[Any]
     return net.nodes[number].operation.absolute().push(pattern, *scales)
 
 
-def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, net: EquivalentNet) -> float:
-    """max |error| / limit, where what underflows does not count."""
-    return float(np.max(np.abs(error) / (np.asarray(limit) + smallest(net.dtype))))
+def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, dtype: tf.DType) -> float:
+    """max |error| / limit, where what underflows this dtype does not count."""
+    return float(np.max(np.abs(error) / (np.asarray(limit) + smallest(dtype))))
 
 
 def _another(net: EquivalentNet, found: str) -> InputError:

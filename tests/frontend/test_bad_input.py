@@ -57,8 +57,38 @@ WRONG_CALLS = {
     ),
     "a direction that is text": (
         lambda: NET.tangent(X, "up", np.zeros((1, 12))),
-        r"dx of shape \(1, 8, 7, 2\), got: could not convert",
+        "dx of real numbers, got <U2",
     ),
+    "a ragged direction": (
+        lambda: NET.tangent(X, [[1.0], [1.0, 2.0]], np.zeros((1, 12))),
+        r"dx of shape \(1, 8, 7, 2\), got: setting an array",
+    ),
+    "a complex direction": (
+        lambda: NET.tangent(X, 1j * X[None], np.zeros((1, 12))),
+        "dx of real numbers, got complex128",
+    ),
+    "a complex vector": (
+        lambda: NET.freeze(X).at("out") @ np.full(NET.d_in, 1j),
+        "vectors of real numbers, got complex128",
+    ),
+    "an infinite vector": (
+        lambda: NET.freeze(X).at("out") @ np.full(NET.d_in, np.inf),
+        "finite vectors",
+    ),
+    "a product out of range": (
+        lambda: NET.freeze(X).at("out") @ np.full(NET.d_in, 1e308),
+        "the product overflows float64.*scale them",
+    ),
+    "a direction out of range": (
+        lambda: NET.tangent(X, np.full((1, *X.shape), 1e308), np.zeros((1, 12))),
+        r"J \[dx; dx_b\] overflows float64",
+    ),
+    "a cotangent out of range": (
+        lambda: NET.adjoint(X, "out", np.full((1, 3), 1e308)),
+        r"J\* g overflows float64",
+    ),
+    "dates": (lambda: NET.value(np.zeros(X.shape, "M8[s]")), "floating-point images, got datetime"),
+    "J at an unknown layer": (lambda: NET.freeze(X).at("ou"), "Did you mean 'out'"),
     "a cotangent that is a number": (
         lambda: NET.adjoint(X, "out", 5.0),
         r"cotangent of shape \(1, 3\), got \(\)",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from adjoint_lib.experiments.results import Result
     from adjoint_lib.experiments.runs import Compute, Outcome
+    from adjoint_lib.verification.report import Report
     from adjoint_lib.verification.verify import Plan
 
 DEFAULT_IMAGES = 2
@@ -211,20 +212,32 @@ def verify(options: argparse.Namespace) -> bool:
             record = _provenance(options, origin, plan, images, outcome)
             if before:
                 record["continues"] = before.provenance
-            try:
-                results.write(output, results.Result(report, record))
-            except OSError as error:
-                raise InputError(
-                    f"--output {output}: could not be written ({error}). The report is on stdout."
-                ) from error
-            note(f"result: {output}")
+            _write(output, results.Result(report, record))
     finally:  # an unwritable file must not cost the result
-        if options.json:
-            print_json(report.to_dict())
-        else:
-            known = _of_the_paper(options)
-            theirs = paper.percentages(options.model, options.dataset) if known else None
-            print(report.text(theirs))
+        _show(options, report)
+    return report.passed
+
+
+def _write(output: Path, result: Result) -> None:
+    from adjoint_lib.experiments import results
+
+    try:
+        results.write(output, result)
+    except OSError as error:
+        raise InputError(
+            f"--output {output}: could not be written ({error}). The report is on stdout."
+        ) from error
+    note(f"result: {output}")
+
+
+def _show(options: argparse.Namespace, report: Report) -> None:
+    """Print the report, beside the paper's numbers if it has any, and name what has not passed."""
+    if options.json:
+        print_json(report.to_dict())
+    else:
+        known = _of_the_paper(options)
+        theirs = paper.percentages(options.model, options.dataset) if known else None
+        print(report.text(theirs))
     beyond = [
         f"{layer} (worst {r.worst:.3g} u A and {r.normwise:.3g} u max|c|, bound {r.bound:.3g})"
         for layer, r in report.layers.items()
@@ -232,7 +245,6 @@ def verify(options: argparse.Namespace) -> bool:
     ]
     if beyond:
         note(f"units beyond the rounding bound: {', '.join(beyond)}.")
-    return not beyond
 
 
 # ------------------------------------------------------------------ what the options mean

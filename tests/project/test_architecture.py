@@ -72,3 +72,12 @@ def test_a_call_runs_through_the_files_of_its_walk_and_no_others(calls, which, m
     for line in lines:
         assert files(line) & found, f"{line} is drawn, but the call does not run through it"
     assert found <= files(common) | files(walks[which])
+
+
+def test_the_library_opens_on_six_folders_and_six_files_at_most():
+    found = [path for path in HOME.iterdir() if path.name not in ("__pycache__", "_data")]
+    assert sum(path.is_dir() for path in found) <= 6 >= sum(path.is_file() for path in found)
+    drawn = text("ARCHITECTURE.md").split("\n## The doors\n")[1].split("\n## ")[0]
+    for path in found:
+        if path.is_dir():
+            assert f"adjoint_lib/{path.name} " in drawn, f"{path.name} is not in the picture"

@@ -84,11 +84,9 @@ class EquivalentNet(Network):
         frozen = self.freeze(images, k)
         dx = vectors("dx", dx, self.input_shape, self.dtype)
         dx_b = vectors("dx_b", dx_b, self.x_b.shape, self.dtype)
-        rows, images_in = dx.shape[0], frozen.images.shape[0]
-        if len(dx_b) != rows:
-            raise InputError(f"expected as many dx_b as dx, got {len(dx_b)} and {rows}.")
-        if images_in not in (1, rows):
-            raise InputError(f"expected one direction for each of {images_in} images, got {rows}.")
+        if len(dx_b) != len(dx):
+            raise InputError(f"expected as many dx_b as dx, got {len(dx_b)} and {len(dx)}.")
+        _check_rows("direction", len(dx), frozen)
         pushed = frozen.tangents(dx, dx_b, [layer.number for layer in self.layers])
         check_range("J [dx; dx_b]", pushed.values())
         return {layer.name: pushed[layer.number] for layer in self.layers}
@@ -103,11 +101,7 @@ class EquivalentNet(Network):
         """
         frozen, found = self.freeze(images, k), self.layer(layer)
         g = vectors("cotangent", cotangent, found.shape, self.dtype)
-        if frozen.images.shape[0] not in (1, g.shape[0]):
-            raise InputError(
-                f"expected one cotangent for each of {frozen.images.shape[0]} images, got "
-                f"{g.shape[0]}."
-            )
+        _check_rows("cotangent", len(g), frozen)
         pulled = frozen.pull(found.number, g)
         check_range("J* g", pulled)
         return pulled
@@ -248,3 +242,9 @@ def _scaled(c: tf.Tensor, exponent: int, k: float) -> tf.Tensor:
             f"expected k with k c in the range of {c.dtype.name} for every unit c, got k = {k:g}."
         )
     return tf.constant(found)
+
+
+def _check_rows(what: str, rows: int, frozen: Frozen) -> None:
+    """Refuse so many directions or cotangents, unless each image has one or there is one image."""
+    if (images := len(frozen.images)) not in (1, rows):
+        raise InputError(f"expected one {what} for each of {images} images, got {rows}.")

@@ -18,7 +18,7 @@ from adjoint_lib.core.primitives import Pattern
 
 MOST = 64  # functions kept for a network; the one used longest ago goes first
 FEW = 16  # units of an image: the operations of more are so long that a trace saves nothing
-TOGETHER = 32  # images in one pass: their feature maps should not outgrow the caches by far
+MAX_BATCH = 32  # images in one pass: their feature maps should not outgrow the caches by far
 
 _lock = threading.Lock()
 

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from adjoint_lib._registry import did_you_mean
-from adjoint_lib.core.compiled import TOGETHER
+from adjoint_lib.core.compiled import MAX_BATCH
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.error_bounds import largest_ratio, rounding_scale, roundings, unit_roundoff
 from adjoint_lib.core.frozen import dense
@@ -53,7 +53,7 @@ def contributions(
     found = Contributions(
         {layer.name: LayerContributions(net, layer, len(batch)) for layer in chosen}
     )
-    size = _together(net, chosen)
+    size = _batch_size(net, chosen)
     for first in range(0, len(batch), size):
         _fill(found, net, batch[first : first + size], first)
     if np.ndim(images) == len(net.input_shape):
@@ -174,11 +174,11 @@ def _reaching(net: EquivalentNet, layer: Layer) -> list[BiasSource]:
     return [source for source in net.sources if source.node in below]
 
 
-def _together(net: EquivalentNet, layers: Sequence[Layer]) -> int:
+def _batch_size(net: EquivalentNet, layers: Sequence[Layer]) -> int:
     """How many images go through the network at once, in a bounded workspace."""
     numbers = [layer.number for layer in layers]
     patterns = entries_below(net, max(numbers)) * itemsize(net.dtype)
-    return max(1, min(TOGETHER, batch_rows(net, numbers), WORKSPACE // patterns))
+    return max(1, min(MAX_BATCH, batch_rows(net, numbers), WORKSPACE // patterns))
 
 
 def _fill(found: Contributions, net: EquivalentNet, batch: tf.Tensor, first: int) -> None:

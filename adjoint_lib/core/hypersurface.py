@@ -27,7 +27,7 @@ import tensorflow as tf
 from numpy.typing import DTypeLike
 
 from adjoint_lib.core._threads import interleave
-from adjoint_lib.core.compiled import FEW, TOGETHER, patterns_below, traced
+from adjoint_lib.core.compiled import FEW, MAX_BATCH, patterns_below, traced
 from adjoint_lib.core.frozen import Frozen
 from adjoint_lib.core.network import Layer
 from adjoint_lib.core.primitives import Conv, map_pattern
@@ -172,7 +172,7 @@ class Hypersurface:
 
         The first time freezing is part of the same graph, and its patterns are not kept.
         """
-        most = max(1, min(TOGETHER, batch_rows(self.net, [self.layer.number]) // len(units)))
+        most = max(1, min(MAX_BATCH, batch_rows(self.net, [self.layer.number]) // len(units)))
         size = math.ceil(len(images) / math.ceil(len(images) / most))
         padded = images + images[-1:] * (-len(images) % size)  # parts of one size, for one trace
         parts = [padded[i : i + size] for i in range(0, len(padded), size)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from adjoint_lib.core.compiled import TOGETHER
+from adjoint_lib.core.compiled import MAX_BATCH
 from adjoint_lib.core.equivalent_net import EquivalentNet
 from adjoint_lib.core.hypersurface import checked_units, mode_of
 from adjoint_lib.core.strategy import WORKSPACE, itemsize
@@ -46,7 +46,7 @@ def hypersurfaces(
         raise InputError(f"expected only as one of {', '.join(map(repr, ONLY))}, got {only!r}.")
     chosen = checked_units(units, mode_of(net.layer(layer), mode).shape(net.layer(layer)))
     each = len(chosen) * net.d_in * itemsize(net.dtype)
-    size = max(1, min(TOGETHER, check_whole("max_bytes", max_bytes, 1) // each))
+    size = max(1, min(MAX_BATCH, check_whole("max_bytes", max_bytes, 1) // each))
 
     def parts() -> Iterator[Any]:
         first = 0

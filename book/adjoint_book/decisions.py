@@ -18,7 +18,7 @@ from adjoint_lib.errors import AdjointError
 from adjoint_lib.verification.intervals import wilson
 
 SCORES = "fc"  # the layer of the class scores
-TOGETHER = 100  # images at a time
+BATCH = 100  # images at a time
 RIGHT, SAME, IMAGE_RIGHT, BIASES_SAME = 8, 4, 2, 1
 
 
@@ -28,7 +28,7 @@ def split(net: EquivalentNet, images: np.ndarray) -> tuple[np.ndarray, np.ndarra
     Raises:
         AdjointError: if they do not add up to the network's scores.
     """
-    parts = [_split(net, images[n : n + TOGETHER]) for n in range(0, len(images), TOGETHER)]
+    parts = [_split(net, images[n : n + BATCH]) for n in range(0, len(images), BATCH)]
     image, biases = (np.concatenate(part) for part in zip(*parts, strict=True))
     return image, biases
 

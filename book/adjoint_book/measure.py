@@ -26,7 +26,7 @@ from adjoint_lib.errors import AdjointError, DataError, InputError
 
 Columns = dict[str, Any]  # a list with an entry for each image, or a text with a letter for each
 
-TOGETHER = {"decisions": 500, "boundary": 20, "attributions": 20}  # images at a time
+BATCHES = {"decisions": 500, "boundary": 20, "attributions": 20}  # images at a time
 DELETED = (  # H orders the pixels as gradient × input does
     "gradient × input",
     "integrated gradients",
@@ -147,7 +147,7 @@ def measure(options: argparse.Namespace) -> Path:
     path = options.output / f"{options.what}-{options.model}-{options.dataset}.json"
     origin = _origin(options, net, images)
     record = _stored(path, origin)
-    done, step = record["images"], TOGETHER[options.what]
+    done, step = record["images"], BATCHES[options.what]
     with tqdm(total=len(images), initial=done, unit="image", desc=path.stem) as bar:
         for first in range(done, len(images), step):
             began, some = time.process_time(), slice(first, first + step)

@@ -150,7 +150,7 @@ def ingredients(dataset: str = "cifar10", epochs: int = 5, path: Path | None = N
         [
             name,
             str(runs[0]["recipe"]["epochs"]),
-            *(_together(runs, split) for split in splits),
+            *(_pooled(runs, split) for split in splits),
             _gains(fast, runs),
         ]
         for name, runs in variants.items()
@@ -209,7 +209,7 @@ def _compare_colours(dataset: str, split: str, kept: dict[str, Any]) -> None:
             )
 
 
-def _together(runs: list[dict], split: str) -> str:
+def _pooled(runs: list[dict], split: str) -> str:
     """The accuracy of one variant on the images of one split, those of all its seeds."""
     if any("diverged" in run for run in runs):
         return "diverged"

@@ -58,7 +58,7 @@ def command(folder, *more):
 
 
 def test_a_measurement_that_was_stopped_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(measure.TOGETHER, "decisions", 2)
+    monkeypatch.setitem(measure.BATCHES, "decisions", 2)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert command(whole, "--images", "5") == 0
     original, calls = measure.MEASURES["decisions"], []

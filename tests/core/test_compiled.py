@@ -77,7 +77,7 @@ def test_images_go_through_together_and_each_keeps_its_own(count, monkeypatch):
     H = net.hypersurface(x, "out", "RM0")
     first = H[:, 1]
     assert len(set(pulls)) == 1 and sum(pulls) < count + len(pulls)
-    assert max(pulls) <= compiled.TOGETHER
+    assert max(pulls) <= compiled.MAX_BATCH
     alone = np.stack([np.asarray(net.freeze(each).hypersurface("out"))[:, 1] for each in x])
     np.testing.assert_allclose(first.H, alone, atol=1e-13)
     np.testing.assert_allclose(H[:, 1].H, alone, atol=1e-13)  # now from kept patterns

@@ -72,7 +72,7 @@ def test_one_image_has_no_axis_of_images_and_layers_can_be_chosen():
 
 def test_the_size_of_the_batches_changes_nothing(monkeypatch):
     expected = NET.contributions(IMAGES)
-    monkeypatch.setattr(module, "TOGETHER", 2)
+    monkeypatch.setattr(module, "MAX_BATCH", 2)
     for name, layer in NET.contributions(IMAGES).items():
         np.testing.assert_allclose(layer.parts, expected[name].parts, atol=1e-14)
 

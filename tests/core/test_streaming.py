@@ -33,7 +33,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_whatever_yields_images_gives_what_a_loop_gives(source, monkeypatch):
-    monkeypatch.setattr(streaming, "TOGETHER", 3)
+    monkeypatch.setattr(streaming, "MAX_BATCH", 3)
     parts = list(NET.hypersurfaces(source(), "second", UNITS))
     assert [len(part.x) for part in parts] == [3, 3, 1]
     H = np.concatenate([part.H for part in parts])

@@ -51,6 +51,7 @@ class Call:
 
     @property
     def input_shapes(self) -> list[Shape]:
+        """The shapes of one row of each input."""
         return [self.graph.nodes[i].shape for i in self.inputs]
 
     @functools.cached_property
@@ -87,6 +88,7 @@ class Call:
     def add_bias(
         self, h: int, values: np.ndarray, origin: str = "bias", size: np.ndarray | None = None
     ) -> int:
+        """Append h + b, with b a new slice of x_b; see `Graph.bias`."""
         return self.graph.bias(self.name, h, values, f"{origin} of {self.name}", size)
 
     def add_activation(self, h: int, lowered: activations.Lowered) -> int:
@@ -218,6 +220,7 @@ def reshaped(call: Call, h: int, shape: Shape) -> int:
 
 
 def refuse_ranks(call: Call, shapes: Sequence[Shape]) -> None:
+    """Refuse tensors with different numbers of axes."""
     if len({len(shape) for shape in shapes}) > 1:
         raise UnsupportedLayer(
             f"layer '{call.name}' combines tensors with different numbers of axes, {list(shapes)}; "

@@ -135,8 +135,8 @@ def arguments(node: Node, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str,
     """(args, kwargs) of a call at inference, with these inputs for its symbolic tensors."""
     places = {id(t): x for t, x in zip(node.input_tensors, inputs, strict=True)}
     args, kwargs = node.arguments.fill_in(places)
-    trains = kwargs.get("training", trains_by_default(node.operation))
-    return args, {**kwargs, "training": False} if trains else kwargs
+    asks = "training" in inspect.signature(node.operation.call).parameters
+    return args, {**kwargs, "training": False} if asks else kwargs
 
 
 def asks_for_training(node: Node) -> bool:

@@ -110,12 +110,14 @@ def readable(
         shapes = [tuple(t.shape[1:]) for t in functional(model).inputs]
     if shapes is None:
         built = (model.get_build_config() or {}).get("input_shape")
-        if built is None or not all(isinstance(n, int) for n in built[1:]):
+        given = tuple(built) if isinstance(built, (tuple, list)) else ()
+        sizes = given[1:] if given and not isinstance(given[0], (tuple, list)) else (None,)
+        if not all(isinstance(n, int) for n in sizes):
             raise InputError(
                 f"model '{name}' ({type(model).__name__}) is not built on one input of a fixed "
                 "size, so its call cannot be read. Call it once on an image, model(images[:1])."
             )
-        shapes = [tuple(built[1:])]
+        shapes = [sizes]
     dtype = functional(model).inputs[0].dtype if is_graph(model) else model.compute_dtype
     return traced(call or call_of(model), shapes, dtype, name, model)
 

@@ -149,6 +149,26 @@ def test_a_subclass_with_a_call_of_its_own_is_read_by_its_call(kind, nested):
     np.testing.assert_allclose(found, model(x)[0], rtol=1e-6)  # the 2 is folded, the bias zero
 
 
+class OfAPart(keras.Model):
+    """Takes its image in a dictionary or in a list."""
+
+    def __init__(self, key):
+        super().__init__()
+        self.dense, self.key = L.Dense(2), key
+
+    def call(self, images):
+        return self.dense(images[self.key])
+
+
+@pytest.mark.parametrize("key", ["image", 0])
+def test_a_subclass_that_takes_its_image_in_a_structure_is_refused_in_words(key):
+    """It was a TypeError, or said to have been called on a number."""
+    model, image = OfAPart(key), np.zeros((1, 4), np.float32)
+    model({key: image} if key else [image])
+    with pytest.raises(al.InputError, match="is not built on one input of a fixed size"):
+        al.equivalent(model)
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_subclass_that_is_more_than_its_call_is_refused(nested):
     with pytest.raises(al.UnsupportedLayer, match=r"'own' .DoublingOutside.*__call__ of its own"):
@@ -595,6 +615,41 @@ def test_a_reduction_over_no_axis_leaves_the_entries_as_they_are(reduce):
     np.testing.assert_allclose(al.equivalent(model)(image), model(image), rtol=1e-5)
 
 
+def einsum_with_a_bias_along_the_first_axis(x):
+    return L.EinsumDense("abc,cd->adb", (3, 3), bias_axes="d")(x)
+
+
+MISTAKEN = {
+    "a constant": lambda x: x + np.arange(3.0, dtype=np.float32)[:, None],
+    "a mean": lambda x: ops.add(x, ops.mean(x, 2, keepdims=True)),
+    "a mean before it": lambda x: ops.add(ops.mean(x, 1, keepdims=True), x[:, :, :1]),
+    "a layer": lambda x: L.Add()([x, x, ops.mean(x, 2, keepdims=True)]),
+    "an average": lambda x: L.Average()([x, ops.mean(x, 2, keepdims=True)]),
+    "an einsum": einsum_with_a_bias_along_the_first_axis,
+}
+
+
+@pytest.mark.parametrize("name", MISTAKEN)
+def test_a_sum_in_which_keras_mistakes_the_axis_is_refused_in_words(name):
+    """It was called a bug to be reported: Keras adds another thing to one image than to two."""
+    x = keras.Input((3, 3))
+    with pytest.raises(al.UnsupportedLayer, match="takes for a bias and adds along another axis"):
+        al.equivalent(keras.Model(x, L.Dense(2)(MISTAKEN[name](x))))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3), (4, 4)])
+def test_a_sum_in_which_keras_takes_the_right_axis_is_read(shape):
+    x = keras.Input(shape)
+    last = ops.mean(x, 1, keepdims=True)
+    first = np.arange(shape[0], dtype=np.float32)[:, None]
+    sums = [x + last, L.Add()([x, last, x]), x - ops.mean(x, 2, keepdims=True)]
+    sums += [x + first] if shape[0] != shape[1] else []
+    model = keras.Model(x, [L.Dense(2)(total) for total in sums])
+    image = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
+    for ours, theirs in zip(al.equivalent(model)(image), model(image), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 LIMITS = {
     "a maximum from below": (lambda x: ops.max(x, 1, initial=-1e3), np.full((4, 3), -1e4)),
     "a minimum from above": (
@@ -660,6 +715,23 @@ def test_a_constant_in_float64_in_a_model_in_float32_is_read():
 
 
 # ------------------------------------------------------------------ the comparison with the model
+
+
+class Unsaid(keras.layers.Layer):
+    """Takes a call that says nothing of training for one of its own kind."""
+
+    def call(self, x, training=None):
+        return x if training is False else 3 * x
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_layer_is_told_that_it_does_not_train(nested):
+    """Where the model was run layer by layer it was not, and the model was refused."""
+    model = sequence(L.Dense(4), Unsaid(), L.Dense(2))
+    model = sequence(model) if nested else model
+    image = np.random.default_rng(0).normal(size=(1, 4)).astype(np.float32)
+    expected = model(image, training=False)
+    np.testing.assert_allclose(al.equivalent(model)(image), expected, rtol=1e-5, atol=1e-6)
 
 
 class Masked(keras.layers.Layer):

@@ -228,6 +228,24 @@ def refuse_ranks(call: Call, shapes: Sequence[Shape]) -> None:
         )
 
 
+def refuse_mistaken_bias(call: Call, shape: Shape, added: Shape) -> None:
+    """Refuse a sum in which Keras takes what it adds for a bias, and so adds it along another axis.
+
+    Keras does so with a constant or one image, where `added` has a single axis longer than 1, as
+    long as the last or the first axis of what it is added to.
+    """
+    long = [axis for axis, size in enumerate(added) if size > 1]
+    if len(long) != 1 or added[long[0]] not in (shape[0], shape[-1]):
+        return
+    along = len(shape) - 1 if shape[-1] == added[long[0]] else 0
+    if along != long[0]:
+        raise UnsupportedLayer(
+            f"layer '{call.name}' adds a tensor of shape {added} to one of shape {shape}, which "
+            "Keras takes for a bias and adds along another axis. Expected equal shapes. Repeat it "
+            "first."
+        )
+
+
 def axes_of(call: Call) -> tuple[int, ...]:
     """The axes that a reduction goes over, counted without that of the batch."""
     rank, axes = len(call.input_shapes[0]) + 1, call.layer.axis

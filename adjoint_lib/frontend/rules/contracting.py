@@ -17,6 +17,7 @@ from adjoint_lib.frontend.rules.call import (
     before_activation,
     one_tensor,
     operator,
+    refuse_mistaken_bias,
     reshaped,
     rule,
     weight,
@@ -28,6 +29,7 @@ def einsum_dense(call: Call) -> int:
     layer = call.layer
     h = _contract(call, weight(layer.kernel), *_terms(call, layer.equation, True))
     if layer.bias is not None:
+        refuse_mistaken_bias(call, call.shape, call.graph.aligned(layer.bias, h).shape)
         h = call.add_bias(h, weight(layer.bias))
     call.graph.hold(h, before_activation(call.name))
     return activate(call, h, layer.activation)

@@ -10,7 +10,14 @@ import tensorflow as tf
 
 from adjoint_lib.core import primitives as p
 from adjoint_lib.errors import UnsupportedLayer
-from adjoint_lib.frontend.rules.call import Call, operator, refuse_ranks, reshaped, rule
+from adjoint_lib.frontend.rules.call import (
+    Call,
+    operator,
+    refuse_mistaken_bias,
+    refuse_ranks,
+    reshaped,
+    rule,
+)
 
 L = keras.layers
 
@@ -51,6 +58,9 @@ def weighted_sum(call: Call, coefficients: Sequence[float], inputs: Sequence[int
     """The sum of several nodes, broadcast to one shape, each times its coefficient."""
     shapes = tuple(call.graph.nodes[n].shape for n in inputs)
     refuse_ranks(call, shapes)
+    if min(coefficients) > 0:
+        for number, added in enumerate(shapes[1:], start=1):
+            refuse_mistaken_bias(call, np.broadcast_shapes(*shapes[:number]), added)
     shape = tuple(np.broadcast_shapes(*shapes))
     return call.add(p.Sum(tuple(coefficients), shapes), inputs, shape)
 

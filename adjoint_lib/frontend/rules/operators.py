@@ -108,7 +108,7 @@ def cast(call: Call) -> int:
     has, wanted = call.node.input_tensors[0].dtype, call.layer.dtype
     if wanted not in (None, has):
         raise UnsupportedLayer(
-            f"operation '{call.name}' casts from {has} to {wanted}, which rounds; expected one "
-            "dtype. Leave the cast out."
+            f"operation '{call.name}' casts from {has} to {wanted}; expected one dtype throughout. "
+            "Leave the cast out."
         )
     return call.inputs[0]

@@ -56,8 +56,8 @@ PROMISES = [
         "given out; `verify(model=…)` compares on your images",
         WRONG,
         (
-            *("a_wrong_", "a_kernel_", "verify_", "a_layer_that", "a_softmax", "a_model_that"),
-            *("an_image_is", "interpolation", "the_stream"),
+            *("a_wrong_", "a_kernel_", "verify_", "a_layer_that", "a_layer_is", "a_softmax"),
+            *("an_image_i", "interpolation", "the_stream", "a_model_that"),
         ),
     ),
     Promise(
@@ -83,7 +83,7 @@ PROMISES = [
             ),
             *("an_operation_is_refused", "an_operation_in_float", "one_matrix", "a_mask"),
             *("joining", "a_function", "a_model_or_layer", "a_model_of", "a_network_without"),
-            *("an_augmentation", "a_tensor_without", "a_reduction"),
+            *("an_augmentation", "a_tensor_without", "a_reduction", "a_sum"),
         ),
     ),
     Promise(

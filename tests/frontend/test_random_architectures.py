@@ -655,7 +655,7 @@ def channel_scale(reader: Made, tensor: tf.Tensor) -> np.ndarray | None:
     return rows[0] if np.allclose(rows, rows[:1], rtol=1e-12, atol=0) else None
 
 
-def affine(operation, args, kwargs, out: tf.Tensor) -> Callable | None:
+def affine(operation, args, kwargs, out: tf.Tensor | list[tf.Tensor]) -> Callable | None:
     """The operation as a function of its only tensor, if it scales and shifts entries.
 
     So does one that moves entries, where it leaves all in their places.
@@ -667,7 +667,7 @@ def affine(operation, args, kwargs, out: tf.Tensor) -> Callable | None:
     elif isinstance(operation, SCALINGS) or "Dropout" in name or "Noise" in name:
         arithmetic = True
     tensors = [a for a in tf.nest.flatten([args, kwargs]) if isinstance(a, tf.Tensor)]
-    if len(tensors) != 1:
+    if len(tensors) != 1 or not isinstance(out, tf.Tensor):
         return None
 
     def apply(x: tf.Tensor) -> tf.Tensor:

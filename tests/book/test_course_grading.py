@@ -95,6 +95,8 @@ def marked(tmp_path_factory, outside, listener):
         "while True:\n    pass",
         check_weighted_representer="answer = [1, 1, .75]",
     )
+    handed_in(folder, "waits", f"import time\ntime.sleep(5)\n{RIGHT}")
+    handed_in(folder, "sleeps", f"import time\ntime.sleep(10**6)\n{RIGHT}")
     handed_in(folder, "memory", "import numpy as np\nanswer = np.ones(10 * 2**30 // 8)")
     handed_in(folder, "leaves", "import os\nos._exit(0)")
     handed_in(folder, "deleted", None)
@@ -204,15 +206,26 @@ def test_what_fails_in_one_cell_leaves_the_other_answers(marked):
         assert marked[0][student, "1.2"]["points"] == "2"
 
 
-def test_a_notebook_that_cannot_be_interrupted_is_stopped(tmp_path):
-    deaf = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"
-    handed_in(tmp_path / "in", "deaf", deaf)
-    limits = Limits(seconds=4, cell_seconds=1)
+@pytest.mark.parametrize(
+    ("does", "seconds", "said"),
+    [
+        ("pass", 4, ", since it took more than 4 seconds of the processor's time."),
+        ("time.sleep(1)", 1, " after 4 seconds."),
+    ],
+)
+def test_a_notebook_that_cannot_be_interrupted_is_stopped(tmp_path, does, seconds, said):
+    deaf = "for n in (signal.SIGALRM, signal.SIGPROF):\n    signal.signal(n, signal.SIG_IGN)"
+    handed_in(tmp_path / "in", "deaf", f"import signal, time\n{deaf}\nwhile True: {does}")
+    limits = Limits(seconds=seconds, cell_seconds=1)
     (found,) = grade.grade(tmp_path / "in", tmp_path / "out", ROOT / "book", limits)
     assert {mark.points for mark in found.marks} == {0}
-    assert {mark.message for mark in found.marks} == {
-        "not marked: the notebook was stopped after 4 seconds."
-    }
+    assert {mark.message for mark in found.marks} == {f"not marked: the notebook was stopped{said}"}
+
+
+def test_time_is_the_processors_until_somebody_waits_too_long(marked):
+    assert first(marked, "waits") == ("1", first(marked, notebooks.STUDENT)[1])
+    assert first(marked, "sleeps")[0] == "0"
+    assert "it ran longer than 12 seconds" in first(marked, "sleeps")[1]
 
 
 def test_a_function_that_says_it_is_right_is_not_believed(marked):

@@ -44,7 +44,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     marking.add_argument("submissions", type=shared.path, metavar="SUBMISSIONS")
     marking.add_argument("--output", type=shared.path, default="marks", metavar="FOLDER")
     marking.add_argument(
-        "--seconds", type=shared.positive, default=120.0, help="for one notebook (default: 120)"
+        "--seconds",
+        type=shared.positive,
+        default=120.0,
+        help="of the processor's time for one notebook (default: 120)",
     )
     marking.add_argument(
         "--memory", type=shared.positive, default=3.0, help="GB for one notebook (default: 3)"

@@ -20,7 +20,7 @@ from typing import Any
 
 from adjoint_book.course import notebooks
 from adjoint_book.course.grading.channel import Silence
-from adjoint_book.course.grading.processes import Limits, Process, confined
+from adjoint_book.course.grading.processes import PATIENCE, Limits, Process, confined
 from adjoint_book.course.marking import VERDICTS
 from adjoint_book.course.notebooks import Task, student, tasks_of
 from adjoint_lib._storage import replacing
@@ -28,7 +28,7 @@ from adjoint_lib.errors import AdjointError, InputError
 
 MOST_BYTES = 20 << 20  # of a notebook
 MARKING = Limits(seconds=24 * 3600, memory=6 << 30)
-CHECKING = 120  # seconds for one check
+CHECKING = 300  # seconds for one check
 PRELUDE = "import adjoint_book as book\nimport adjoint_lib as al"
 
 
@@ -164,6 +164,7 @@ def one(
                     "chapter": _code(submission.chapter),
                     "prelude": PRELUDE,
                     "cell_seconds": limits.cell_seconds,
+                    "patience": PATIENCE,
                     "whole": whole,
                 }
                 why = _converse(process, job, limits, marker, submission.student, messages)
@@ -180,7 +181,8 @@ def _converse(
     messages: dict[str, str],
 ) -> str:
     """Let the submission run, and mark each answer as it comes; returns what to say of the rest."""
-    until = time.monotonic() + limits.seconds
+    patience = PATIENCE * limits.seconds
+    until = time.monotonic() + patience
     try:
         process.channel.send(job, until)
         while True:
@@ -198,7 +200,7 @@ def _converse(
         if process.excess:
             return f"not marked: the notebook was stopped, since {process.excess}."
         if "in time" in str(error):
-            return f"not marked: the notebook was stopped after {limits.seconds:g} seconds."
+            return f"not marked: the notebook was stopped after {patience:g} seconds."
         return f"not marked: the notebook ended its own process, or crashed ({error})."
 
 

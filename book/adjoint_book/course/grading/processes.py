@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import stat
@@ -48,13 +49,17 @@ SETTINGS = (  # in /etc: what the loader, names and fonts need, and nothing that
     "nsswitch.conf",
     "passwd",
 )
-STARTING = 120  # seconds within which a process has to be up
+STARTING = 300  # seconds within which a process has to be up
+PATIENCE = 4  # times as long by the clock as of the processor's time, for a busy machine
 SMALLEST_FILE = 4096  # bytes that even an empty one counts for
 
 
 @dataclass(frozen=True)
 class Limits:
     """What the code of one submission may use.
+
+    The time is the processor's, so that marks do not depend on what else a machine has to do;
+    whoever waits without computing is stopped after `PATIENCE` times as long by the clock.
 
     Attributes:
         seconds: for the whole submission.
@@ -131,10 +136,12 @@ class Process:
         self.excess = ""
         with os.fdopen(report, "rb") as file:
             self.held: dict[str, bool] = json.loads(file.readline() or b"{}")
+        self._before = math.inf  # seconds of the processor that starting took
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._watching, args=(folder, limits), daemon=True)
         self._watch.start()
         self._until_ready(module)
+        self._before = sum(map(spent, descendants(self._process.pid)))
 
     def _until_ready(self, module: str) -> None:
         """Wait for its first line; none of a submission's code has run before it."""
@@ -168,7 +175,9 @@ class Process:
     def _watching(self, folder: Path, limits: Limits) -> None:
         while not self._ended.wait(0.2):
             running = descendants(self._process.pid)
-            if sum(map(resident, running)) > limits.memory:
+            if sum(map(spent, running)) - self._before > limits.seconds:
+                self.kill(f"it took more than {limits.seconds:g} seconds of the processor's time")
+            elif sum(map(resident, running)) > limits.memory:
                 self.kill(f"it took more than {limits.memory / 2**30:.1f} GB of memory")
             elif written(folder, running) > limits.files:
                 self.kill(f"it wrote more than {limits.files / 2**30:.1f} GB")
@@ -237,6 +246,14 @@ def resident(pid: int) -> int:
         pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def spent(pid: int) -> float:
+    """How many seconds of the processor a process took, with those that it waited for."""
+    with suppress(OSError, IndexError, ValueError):
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def written(folder: Path, running: Iterable[int]) -> int:

@@ -35,12 +35,20 @@ class TooLong(BaseException):
 
 
 class Session:
-    """The names that the cells of a notebook share, and a way to run one cell."""
+    """The names that the cells of a notebook share, and a way to run one cell.
 
-    def __init__(self, seconds: float):
+    Args:
+        seconds: of the processor's time, for a cell.
+        patience: times as long a cell may take by the clock.
+    """
+
+    def __init__(self, seconds: float, patience: float):
         from IPython.core.interactiveshell import InteractiveShell
 
-        self.seconds = seconds
+        self.timers = {
+            signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+            signal.SIGALRM: (signal.ITIMER_REAL, seconds * patience),
+        }
         self.shell = InteractiveShell.instance(colors="NoColor")
         self.shell.history_manager.enabled = False
 
@@ -72,15 +80,17 @@ class Session:
     @contextmanager
     def _in_time(self) -> Iterator[None]:
         def stop(number: int, frame: Any) -> None:
-            raise TooLong(f"{self.seconds:g}")
+            raise TooLong(f"{self.timers[signal.Signals(number)][1]:g}")
 
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds, 1)
+        for number, (timer, seconds) in self.timers.items():
+            signal.signal(number, stop)
+            signal.setitimer(timer, seconds, 1)
         try:
             with redirect_stderr(io.StringIO()):
                 yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            for timer, _ in self.timers.values():
+                signal.setitimer(timer, 0)
 
 
 def main() -> None:
@@ -95,7 +105,7 @@ def main() -> None:
     except Exception as error:  # whatever it is that was handed in
         channel.send({"unreadable": f"{type(error).__name__}: {_text(error)}"}, until)
         return
-    session = Session(job["cell_seconds"])
+    session = Session(job["cell_seconds"], job["patience"])
     session.run(job["prelude"])
     own = student_cells(cells, job["chapter"], places)
     chosen = needed(cells, own) if not job["whole"] else set(range(len(cells)))

@@ -128,7 +128,11 @@ class Hypersurface:
         return self._units(images, units, kept, None if pulled else axes)
 
     def at(self, units: np.ndarray) -> Units:
-        """Scattered units of each image, as `checked_units` takes them."""
+        """Scattered units, of each image.
+
+        Args:
+            units: (m, axes), an index tuple in each row; for a dense layer plain numbers will do.
+        """
         units = checked_units(units, self.mode.shape(self.layer))
         images = list(range(self.images.shape[0]))
         self._check_budget(len(images) * len(units))

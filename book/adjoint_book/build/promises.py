@@ -87,7 +87,7 @@ PROMISES = [
         ),
     ),
     Promise(
-        "What leaves the range of a precision is refused: k, images, weights, H",
+        "What leaves the range of a precision is refused: k, images, weights, values, H",
         WRONG,
         (
             *("any_positive", "a_value", "an_image_outside", "weights_", "a_network_that"),

@@ -18,7 +18,7 @@ from adjoint_lib.core.primitives import Pattern
 
 MOST = 64  # functions kept for a network; the one used longest ago goes first
 FEW = 16  # units of an image: the operations of more are so long that a trace saves nothing
-MAX_BATCH = 32  # images in one pass: their feature maps should not outgrow the caches by far
+MAX_BATCH = 64  # images in one pass: their feature maps should not outgrow the caches by far
 
 _lock = threading.Lock()
 
@@ -47,17 +47,21 @@ class _Graph:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = tf.function(function, autograph=False)
         self._concrete: Callable[..., Any] | None = None
+        self._tracing = threading.Lock()
 
     def __call__(self, *args: tf.Tensor) -> Any:
-        if self._concrete is None:
-            self._concrete = self._function.get_concrete_function(*args)
+        with self._tracing:
+            if self._concrete is None:
+                self._concrete = self._function.get_concrete_function(*args)
         return self._concrete(*args)
 
 
 def patterns_below(
-    net: Network, images: tf.Tensor, ends: Sequence[int]
+    net: Network, images: tf.Tensor, ends: Sequence[int], once: bool = False
 ) -> tuple[list[Pattern], tf.Tensor]:
     """The patterns of all that these nodes depend on, at [x; x_b], and whether nothing overflows.
+
+    For a single pull of a row for each image they may be others, see `freeze_once`.
 
     Sums tell: one term that is infinite or NaN makes a sum so. Only what decides a pattern could
     hide it, and the inputs of that are added up.
@@ -66,7 +70,8 @@ def patterns_below(
     sums = []
     for number, inputs, value in net.evaluate(images, 1.0, ends):
         primitive = net.nodes[number].primitive
-        patterns[number] = None if primitive is None else primitive.freeze(*inputs)
+        if primitive is not None:
+            patterns[number] = (primitive.freeze_once if once else primitive.freeze)(*inputs)
         checked = [] if patterns[number] is None else inputs
         sums += [tf.reduce_sum(x) for x in (*checked, *([value] if number in ends else ()))]
     return patterns, tf.reduce_all(tf.math.is_finite(tf.stack(sums)))

@@ -182,16 +182,21 @@ class Hypersurface:
         parts = [padded[i : i + size] for i in range(0, len(padded), size)]
         first = "frozen" not in vars(self) and self._k == 1 and not self._indexed
         self._indexed = True
-        pulls = [(self._at_once if first else self._of_frozen)(some, units) for some in parts]
+        read = self._at_once if first else self._of_frozen
+
+        def pulled(some: list[int]) -> Iterator[np.ndarray]:
+            yield read(some, units)
+
+        pulls = list(interleave(map(pulled, parts)))
         rows: np.ndarray = np.concatenate(pulls) if len(pulls) > 1 else pulls[0]
         return rows[: len(images) * len(units)]
 
     def _at_once(self, images: list[int], units: np.ndarray) -> np.ndarray:
         """Freeze these images and pull in one graph."""
-        net, layer, mode = self.net, self.layer, self.mode
+        net, layer, mode, once = self.net, self.layer, self.mode, len(units) == 1
 
         def read(x: tf.Tensor, units: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            patterns, finite = patterns_below(net, x, [layer.reads])
+            patterns, finite = patterns_below(net, x, [layer.reads], once)
             return pull_units(Frozen(net, x, patterns, net.nodes), layer, mode, units), finite
 
         key = "read", layer.number, mode.name, len(images), len(units)

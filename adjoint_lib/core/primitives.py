@@ -41,6 +41,10 @@ class Primitive:
     def freeze(self, *xs: tf.Tensor) -> Pattern:
         return None
 
+    def freeze_once(self, *xs: tf.Tensor) -> Pattern:
+        """The pattern for a single pull in the same graph, of as many rows as there are images."""
+        return self.freeze(*xs)
+
     def push(self, pattern: Pattern, *dxs: tf.Tensor) -> tf.Tensor:
         raise NotImplementedError
 
@@ -558,7 +562,17 @@ class Activation(Primitive):
         terms = (w * c for w, c in zip(weights, constants, strict=True))
         return sum(terms, h * slope)
 
+    def freeze_once(self, h: tf.Tensor, *constants: tf.Tensor) -> Pattern:
+        """The pattern for one pull in the same graph, of as many rows: of a ReLU, h itself."""
+        if not constants and self.slopes.shape == (2,):
+            leak, slope = np.asarray(self.slopes)
+            if slope == 1:
+                return Kink(h, float(leak))
+        return self.freeze(h, *constants)
+
     def pull(self, pattern: Pattern, g: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        if isinstance(pattern, Kink):
+            return (pattern.pull(g),)
         slope, weights = pattern
         constants = (row_sums(g, w) for w in weights)
         rank = len(g.shape) - 1
@@ -570,6 +584,20 @@ class Activation(Primitive):
 
     def roundings_back(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape) if self.intercepts[0] else 1
+
+
+@dataclass(frozen=True)
+class Kink:
+    """The pattern of a ReLU that is pulled once: its input, instead of slopes as large as it."""
+
+    h: tf.Tensor
+    leak: float
+
+    def pull(self, g: tf.Tensor) -> tf.Tensor:
+        """g times the slope, 1 above zero and else the leak, by TensorFlow's own operation."""
+        if self.leak:
+            return tf.raw_ops.LeakyReluGrad(gradients=g, features=self.h, alpha=self.leak)
+        return tf.raw_ops.ReluGrad(gradients=g, features=self.h)
 
 
 def row_sums(g: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

@@ -75,7 +75,8 @@ def clipped_relu(leak: float, ceiling: float, threshold: float, below: float) ->
     if threshold == 0 < ceiling:
 
         def clipped(h: tf.Tensor, top: tf.Tensor) -> tf.Tensor:
-            return tf.minimum(tf.nn.relu(h), top) - leak * tf.nn.relu(-h)
+            above = tf.minimum(tf.nn.relu(h), top)
+            return above - leak * tf.nn.relu(-h) if leak else above
 
         slopes = np.array([leak, 1.0, 0.0])
         return Activation(clipped, slopes, *_clipping((0.0,), (1.0,))), (ceiling,)

@@ -286,12 +286,17 @@ class Bench:
 
 
 def _report_so_far(path: Path | None, size: int) -> dict:
-    """What an earlier run has written, if it was on this machine, with these versions."""
+    """What an earlier run has written, if it was on this machine, with these versions.
+
+    The rows of `uses` stay in any case: each says itself on what machine it was measured.
+    """
     fresh = {"machine": reports.machine(), "image_size": size}
     if path is None or not path.exists():
         return fresh
     found = json.loads(path.read_text())
-    return found if all(found.get(key) == value for key, value in fresh.items()) else fresh
+    if all(found.get(key) == value for key, value in fresh.items()):
+        return found
+    return fresh | ({"uses": found["uses"]} if "uses" in found else {})
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

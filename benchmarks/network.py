@@ -178,10 +178,11 @@ class _Reader:
         place = {"start": start, "stop": start + values.size}
         return self.add(Node(f"{layer.name}/bias", "bias", (number,), place))
 
-    def scale(self, number: int, factor: np.ndarray) -> None:
-        """Multiply the out-channels of a layer that nothing else reads."""
+    def scale(self, number: int, factor: np.ndarray, read_by: int | None = None) -> None:
+        """Multiply the out-channels of a layer that nothing reads but perhaps this node."""
         node = self.nodes[number]
-        if node.kernel is None or any(number in other.inputs for other in self.nodes):
+        readers = {i for i, other in enumerate(self.nodes) if number in other.inputs}
+        if node.kernel is None or readers - {read_by}:
             raise ValueError(f"expected a scale right after a convolution, got {node.name}.")
         factor = np.reshape(factor, (-1, 1)) if node.op.startswith("depthwise") else factor
         scaled = node.kernel.astype(np.float64) * factor
@@ -191,11 +192,20 @@ class _Reader:
         moments = (layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)
         gamma, beta, mean, var = (m.numpy().astype(np.float64) for m in moments)
         factor = gamma / np.sqrt(var + layer.epsilon)
-        if self.nodes[inputs[0]].op == "bias" and self.nodes[-1] is self.nodes[inputs[0]]:
-            values, (before,) = self.b.pop(), self.nodes.pop().inputs  # c + b: both are scaled
-            beta, inputs = beta + values * factor, (before,)
-        self.scale(inputs[0], factor)
-        return self.bias(layer, inputs[0], beta - mean * factor)
+        (number,) = inputs
+        if self.nodes[number].op != "bias":
+            self.scale(number, factor)
+            return self.bias(layer, number, beta - mean * factor)
+        return self.after_bias(number, factor, beta - mean * factor)
+
+    def after_bias(self, number: int, factor: np.ndarray, shift: np.ndarray) -> int:
+        """Fold factor * (c + b) + shift into the kernel of c and into b."""
+        node = self.nodes[number]
+        self.scale(node.inputs[0], factor, read_by=number)
+        starts = np.cumsum([0, *(part.size for part in self.b)])
+        part = int(np.flatnonzero(starts == node.options["start"])[0])
+        self.b[part] = (self.b[part] * factor + shift).astype(np.float32)
+        return number
 
     def multiplier(self, layer: Any, inputs: tuple[int, ...]) -> int:
         self.scale(inputs[0], layer.multiplier.numpy().astype(np.float64))

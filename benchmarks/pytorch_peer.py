@@ -58,7 +58,7 @@ class PyTorch:
         return x @ self.kernels[node.name]
 
     def bias(self, x, values):
-        return x + values.reshape(-1, 1, 1)
+        return x + (values if x.ndim == 2 else values.reshape(-1, 1, 1))
 
     def leaky_relu(self, x, slope):
         return F.relu(x) if slope == 0 else F.leaky_relu(x, slope)

@@ -19,6 +19,22 @@ CONTENDERS = {
     "one_unit_at_a_time": "one by one",
 }
 
+USES = {
+    "batch_64_one_score": "one score of 64 images",
+    "one_unit_new_image": "one score, new image",
+    "one_unit_frozen": "one score, frozen image",
+    "resnet50_224": "one score, 224 x 224",
+    "mobilenetv2_224": "one score, 224 x 224",
+}
+LARGE = {"resnet50_224": "ResNet50", "mobilenetv2_224": "MobileNetV2"}
+GRADIENTS = {
+    "adjoint_lib": "adjoint_lib",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "pytorch": "PyTorch",
+    "captum": "captum",
+}
+
 
 def stored() -> dict:
     """What `make bench` wrote when it was last run for the book."""
@@ -97,6 +113,40 @@ def parts(results: dict | None = None) -> Table:
     rows += [[name, x["layer"], f"{x['units']:,}", x["seconds"]] for name, x in modes.items()]
     header = ["mode", "layer", "units", "milliseconds"]
     return Table(header, [[*names, f"{1000 * found:,.0f}"] for *names, found in rows])
+
+
+def uses(results: dict | None = None) -> Table:
+    """Milliseconds of what is asked for most often, by the library and by compiled gradients.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
+    """
+    rows = []
+    for row, entry in (results or stored())["uses"].items():
+        use, _, model = row.partition("/")
+        network = LARGE.get(row) or NETWORKS[model.replace("-", "_")]
+        seconds = entry["seconds"]
+        times = (f"{1e3 * seconds[who]:.3g}" if who in seconds else "" for who in GRADIENTS)
+        share = f"{seconds['adjoint_lib'] / seconds['tensorflow']:.2f}"
+        rows.append([USES[use], network, *times, share])
+    return Table(["asked for", "network", *GRADIENTS.values(), "of TensorFlow's"], rows)
+
+
+def shut(results: dict | None = None) -> Table:
+    """Milliseconds of a convolution behind a ReLU, and of products of its open entries alone.
+
+    Args:
+        results: what `make bench` writes; by default the results that come with the library.
+    """
+    rows = (results or stored())["open_entries"]["rows"]
+    found = [[f"{100 * o:.0f} %", f"{1e3 * c:.2g}", f"{1e3 * g:.2g}"] for o, c, g in rows]
+    return Table(["open", "convolution", "open entries alone"], found)
+
+
+def ceiling(network: str, results: dict | None = None) -> float:
+    """`ahead`, if the library took time for nothing but its convolutions."""
+    results = results or stored()
+    return ahead(network, results) / results[network]["profile"]["shares"]["convolutions"]
 
 
 def ahead(network: str, results: dict | None = None) -> float:

@@ -436,6 +436,20 @@ def test_the_tables_say_who_is_how_many_times_ahead_and_why_not_more():
         ["RM2", "conv18", "1", "40"],
         ["RM2", "conv9", "16,384", "2,500"],
     ]
+    assert timings.ceiling("resnet20", found) == pytest.approx(3 / 0.802)
+    found["open_entries"] = {"rows": [[0.11, 0.004, 0.0031]]}
+    assert list(timings.shut(found)) == [["11 %", "4", "3.1"]]
+    seconds = {"adjoint_lib": 0.03, "tensorflow": 0.04, "jax": 0.0456}
+    found["uses"] = {
+        "batch_64_one_score/resnet20-fixup": {"seconds": seconds},
+        "resnet50_224": {"seconds": seconds},
+    }
+    assert list(timings.uses(found)) == [
+        ["one score of 64 images", "Fixup", "30", "40", "45.6", "", "", "0.75"],
+        ["one score, 224 x 224", "ResNet50", "30", "40", "45.6", "", "", "0.75"],
+    ]
+    assert set(timings.GRADIENTS) == set(uses.CONTENDERS)
+    assert {row.partition("/")[0] for row in uses.ROWS} == set(timings.USES)
     assert set(timings.CONTENDERS) == set(CONTENDERS)
     assert list(timings.NETWORKS) == bench.MODELS
 
@@ -723,6 +737,8 @@ def large_like(size: int = 20) -> keras.Model:
     h = layers.Conv2D(6, 3, strides=2, padding="valid")(h)  # with a bias, and normalised
     h = layers.Activation("relu")(layers.BatchNormalization()(h))
     h = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(h))
+    left, right = layers.Conv2D(6, 1)(h), layers.Conv2D(6, 1)(h)  # both before their normalisation
+    h = layers.Add()([layers.BatchNormalization()(left), layers.BatchNormalization()(right)])
     h = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(h)
     h = layers.ReLU(6.0)(layers.BatchNormalization()(h))
     h = layers.DepthwiseConv2D(3, strides=2, padding="valid")(h)
@@ -735,6 +751,27 @@ def test_the_large_networks_layers_are_folded_for_the_peers():
     network = networks.read_keras(model, x[0])
     found, expected = network.run(TensorFlow(), x, network.b)[-1], model(x)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_pytorch_gives_the_scores_of_the_large_networks_layers():
+    torch = pytest.importorskip("torch")
+    from benchmarks.pytorch_peer import PyTorch
+
+    model, x = large_like(), np.random.default_rng(2).normal(size=(2, 20, 20, 3)).astype("float32")
+    network = networks.read_keras(model, x[0])
+    rows = torch.from_numpy(x).permute(0, 3, 1, 2)
+    ops = PyTorch(network, torch.channels_last)
+    found, expected = network.run(ops, rows, torch.from_numpy(network.b))[-1], model(x)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_run_on_another_machine_keeps_the_uses_of_this_one(tmp_path):
+    path = tmp_path / "latest.json"
+    rows = {"resnet50_224": {"seconds": {"jax": 1.0}, "machine": {"processor": "old"}}}
+    path.write_text(json.dumps({"machine": {"processor": "old"}, "vgg7": {}, "uses": rows}))
+    found = bench._report_so_far(path, 32)
+    assert found["uses"] == rows and "vgg7" not in found
+    assert found["machine"] == report.machine()
 
 
 @pytest.mark.parametrize("use", uses.USES)

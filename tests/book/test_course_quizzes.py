@@ -109,7 +109,7 @@ def test_marks_become_html_and_nothing_else_does():
 
 
 def test_moodle_gets_every_question_with_one_right_answer_and_all_feedback(example):
-    root = ElementTree.fromstring(quizzes.moodle("a-chapter", [example]))
+    root = ElementTree.fromstring(quizzes.moodle({"a-chapter": [example]}))
     category, question = root
     assert root.tag == "quiz" and category.get("type") == "category"
     assert category.findtext("category/text") == "$course$/The Adjoint Book/a-chapter"
@@ -120,6 +120,20 @@ def test_moodle_gets_every_question_with_one_right_answer_and_all_feedback(examp
     answers = question.findall("answer")
     assert sorted(answer.get("fraction") for answer in answers) == ["0", "0", "100"]
     assert all(answer.findtext("feedback/text") for answer in answers)
+
+
+def test_one_file_brings_all_quizzes_into_moodle(tmp_path):
+    quizzes.quizzes(Build(ROOT / "book", tmp_path))
+    written = (tmp_path / "lecturer" / "quizzes" / "all-moodle.xml").read_bytes()
+    categories, names = [], []
+    for question in ElementTree.fromstring(written):
+        if question.get("type") == "category":
+            categories.append(question.findtext("category/text").rpartition("/")[2])
+        else:
+            names.append(question.findtext("name/text"))
+            assert names[-1].startswith(f"{categories[-1]}, question ")
+    assert categories == [path.stem for path in WITH_A_QUIZ]
+    assert len(set(names)) == sum(len(quizzes.of_chapter(path)) for path in WITH_A_QUIZ)
 
 
 def test_the_plain_text_has_a_key_that_names_the_right_letter(example):

@@ -22,7 +22,7 @@ from __future__ import annotations
 import html
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -65,13 +65,17 @@ class Question:
 def quizzes(build: Build) -> None:
     """Write each chapter's quiz as a page for students, as Moodle XML and as plain text."""
     pages, exports = build.students("quizzes"), build.lecturer("quizzes")
+    by_chapter: dict[str, list[Question]] = {}
     for chapter in sorted(build.book.glob("[0-9][0-9]-*.ipynb")):
         found = of_chapter(chapter)
         if found:
+            by_chapter[chapter.stem] = found
             title = title_of(chapter)
             (pages / f"{chapter.stem}.html").write_text(page(title, found), encoding="utf-8")
             (exports / f"{chapter.stem}.txt").write_text(plain(title, found), encoding="utf-8")
-            (exports / f"{chapter.stem}-moodle.xml").write_bytes(moodle(chapter.stem, found))
+            only = moodle({chapter.stem: found})
+            (exports / f"{chapter.stem}-moodle.xml").write_bytes(only)
+    (exports / "all-moodle.xml").write_bytes(moodle(by_chapter))
 
 
 def of_chapter(chapter: Path) -> list[Question]:
@@ -206,13 +210,14 @@ def plain(title: str, questions: Sequence[Question]) -> str:
     return "\n".join([*lines, *key]).replace("`", "").rstrip() + "\n"
 
 
-def moodle(category: str, questions: Sequence[Question]) -> bytes:
-    """The quiz in Moodle's XML, for "Import questions" in a question bank."""
+def moodle(quizzes: Mapping[str, Sequence[Question]]) -> bytes:
+    """Quizzes, by category, in Moodle's XML, for "Import questions" in a question bank."""
     root = ElementTree.Element("quiz")
-    place = ElementTree.SubElement(root, "question", type="category")
-    _text(ElementTree.SubElement(place, "category"), f"$course$/The Adjoint Book/{category}")
-    for number, question in enumerate(questions, 1):
-        root.append(_moodle_question(f"{category}, question {number}", question))
+    for category, questions in quizzes.items():
+        place = ElementTree.SubElement(root, "question", type="category")
+        _text(ElementTree.SubElement(place, "category"), f"$course$/The Adjoint Book/{category}")
+        for number, question in enumerate(questions, 1):
+            root.append(_moodle_question(f"{category}, question {number}", question))
     ElementTree.indent(root, " ")
     return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
 

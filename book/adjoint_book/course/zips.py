@@ -35,8 +35,9 @@ LECTURER = """# The course, for the lecturer
 
 `notebooks/` have the solutions, the expected answers to open questions and what each is worth. They
 are also sources for nbgrader. `slides/` have notes and a clock (press S), and a PDF of each deck.
-`quizzes/` are for Moodle (Question bank, Import, Moodle XML) and as text with a key. `plans/` are
-the syllabi that students get, `projects/` have worked examples.
+`quizzes/` are for Moodle (Question bank, Import, Moodle XML), all in `all-moodle.xml` or a chapter
+at a time, and as text with a key. `plans/` are the syllabi that students get, `projects/` have
+worked examples.
 
 To mark, clone the book's repository, {address}, and call `make course` in it once, which also makes
 its environment. Put what was handed in into a folder for each student, named after the number:

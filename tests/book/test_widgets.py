@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image
 
 import adjoint_lib as al
+from adjoint_book.build import extension
 from adjoint_book.widgets import FRAMES, LIVE, VECTORS, turn
 from browser import axe_core, chromium, opened
 from repository import ROOT
@@ -105,6 +107,15 @@ def test_a_start_that_is_no_choice_is_refused(drawn):
         turn(drawn[0], k=[1, 2], start={"k": 3})
     with pytest.raises(al.InputError, match="at least one value"):
         turn(drawn[0], k=[])
+
+
+def test_a_build_that_failed_before_its_pages_writes_no_frames(tmp_path):
+    """Its own error is what is to be read then, not that of a folder that was never made."""
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "frames" / "abc.json").write_text("{}")
+    app = SimpleNamespace(outdir=str(tmp_path / "html"))
+    extension.write_frames(app, RuntimeError("a cell of chapter 14"))
+    assert not (tmp_path / "html").exists()
 
 
 def test_on_a_page_the_knobs_are_turned_by_keyboard(drawn, tmp_path):

@@ -193,6 +193,8 @@ def add_frames(app: Sphinx, page: str, template: str, context: dict, doctree) ->
 
 def write_frames(app: Sphinx, error: Exception | None) -> None:
     """Write the frames as scripts, which a page from a file can load."""
+    if error is not None:
+        return
     folder = Path(app.outdir) / "_static" / "frames"
     for path in _frames(app).glob("*.json"):
         folder.mkdir(exist_ok=True)

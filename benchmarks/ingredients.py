@@ -23,10 +23,29 @@ from adjoint_lib._storage import replacing
 from adjoint_lib.cli.console import note
 from adjoint_lib.errors import DivergedError, InputError
 from adjoint_lib.experiments.machine import import_tensorflow
-from adjoint_lib.experiments.training.recipes import IMAGE_SIZE, Recipe, recipe, recorded
+from adjoint_lib.experiments.training.recipes import IMAGE_SIZE, Recipe, recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL_RATE = recipe("fast", "resnet20", "cifar10").kernel_rate  # of orthogonal steps
+
+NORM_MOMENTUM = 0.99  # of every batch normalisation in `models`
+
+
+def recorded(record: dict) -> Recipe:
+    """The recipe that a record holds as plain numbers and text.
+
+    Records of earlier versions also name the momentum of batch normalisation's running statistics,
+    which was an option then. It is the models' own now, and a run with another is refused.
+    """
+    if record.get("norm_momentum", NORM_MOMENTUM) != NORM_MOMENTUM:
+        raise InputError(
+            f"expected running statistics of momentum {NORM_MOMENTUM}, as the models have, found "
+            f"a run with {record['norm_momentum']}: no recipe describes it."
+        )
+    fields = {name: value for name, value in record.items() if name != "norm_momentum"}
+    for name in ("rates", "sizes"):
+        fields[name] = tuple(map(tuple, fields[name]))
+    return Recipe(**fields)
 
 
 def variants(fast: Recipe, normalised: bool) -> dict[str, Recipe]:

@@ -27,8 +27,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code.
 
     0: done, and whatever was checked is as it should be. 1: a check failed (a unit beyond its
-    rounding bound, a damaged data file). 2: wrong usage or bad input. 3: it could not be done, as
-    the system refused to write, say; what nobody foresaw keeps its traceback. 130: interrupted.
+    rounding bound, a network that differs from its model, a damaged data file). 2: wrong usage or
+    bad input. 3: it could not be done, as the system refused to write, say; what nobody foresaw
+    keeps its traceback. 130: interrupted.
     141: the reader of the output went away.
     """
     for name in ("stdin", "stderr"):
@@ -137,7 +138,8 @@ def parser() -> argparse.ArgumentParser:
 
         exit codes:
           0    done; everything that was checked is as it should be
-          1    a check failed: a unit beyond its rounding bound, or a damaged data file
+          1    a check failed: a unit beyond its rounding bound, a network that differs from its
+               model, or a damaged data file
           2    wrong usage or bad input; the message says what was expected
           3    it could not be done: the output cannot be written, or something unforeseen
           130  interrupted

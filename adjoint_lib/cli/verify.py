@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from adjoint_lib.cli.console import equivalent_of, load_model, note, print_json
 from adjoint_lib.cli.images import read_images
 from adjoint_lib.cli.options import DATASETS, add_json, add_model, command, path, positive, whole
-from adjoint_lib.errors import DataError, InputError
+from adjoint_lib.errors import AdjointError, DataError, InputError, UnsupportedLayer
 from adjoint_lib.experiments import paper, resources
 from adjoint_lib.experiments.machine import import_tensorflow
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import keras
     import numpy as np
 
+    from adjoint_lib.core.equivalent_net import EquivalentNet
     from adjoint_lib.experiments.results import Result
     from adjoint_lib.experiments.runs import Compute, Outcome
     from adjoint_lib.verification.report import Report
@@ -172,7 +173,6 @@ def verify(options: argparse.Namespace) -> bool:
     found = None if options.data else _images(options)
     import_tensorflow()
     from adjoint_lib.experiments import machine, models, results, runs
-    from adjoint_lib.verification.verify import compare_with_model
 
     if options.threads:
         machine.use_threads(options.threads)
@@ -192,11 +192,8 @@ def verify(options: argparse.Namespace) -> bool:
     folder = options.folder
     if folder is None and len(rest) > runs.shard_size(plan):
         folder = runs.default_folder(plan, rest)
-    errors = compare_with_model(plan.net, images[:AGAINST_MODEL], model)
-    note(
-        f"the Keras model agrees on {min(len(images), AGAINST_MODEL)} images: its layers differ by "
-        f"at most {max(errors.values(), default=0.0):.2g} of what rounding allows"
-    )
+    if not _agrees(plan.net, images[:AGAINST_MODEL], model):
+        return False
     note(f"verifying {plan.net!r} by the {plan.method} method")
     if folder is not None:
         note(f"shards are kept in {folder}; after any stop the same command goes on")
@@ -216,6 +213,24 @@ def verify(options: argparse.Namespace) -> bool:
     finally:  # an unwritable file must not cost the result
         _show(options, report)
     return report.passed
+
+
+def _agrees(net: EquivalentNet, images: np.ndarray, model: keras.Model) -> bool:
+    """Whether the network gives what the Keras model gives; says by how much they differ."""
+    from adjoint_lib.verification.verify import compare_with_model
+
+    try:
+        errors = compare_with_model(net, images, model)
+    except (InputError, UnsupportedLayer):
+        raise
+    except AdjointError as difference:
+        note(str(difference))
+        return False
+    note(
+        f"the Keras model agrees on {len(images)} images: its layers differ by at most "
+        f"{max(errors.values(), default=0.0):.2g} of what rounding allows"
+    )
+    return True
 
 
 def _write(output: Path, result: Result) -> None:

@@ -448,6 +448,22 @@ def test_a_wrong_reconstruction_exits_1_and_names_its_layer(run, tiny, tmp_path,
     assert not al.Report.load(output).passed  # the evidence is kept
 
 
+def test_a_network_that_is_not_the_models_is_found_by_the_model(run, tiny, monkeypatch):
+    """Held against its own values it would pass."""
+    honest = verify.equivalent_of
+
+    def of_a_model_that_changes_then(model):
+        net = honest(model)
+        kernel = model.get_layer("c2").kernel
+        kernel.assign(1.001 * kernel)
+        return net
+
+    monkeypatch.setattr(verify, "equivalent_of", of_a_model_that_changes_then)
+    code, out, err = run("verify", "--file", tiny)
+    assert code == 1 and not out
+    assert "differs from the model at layer" in err
+
+
 # ---- exit code 2: wrong usage and bad input
 
 VERIFY = ["verify", "--file", "TINY"]

@@ -77,6 +77,8 @@ def compare(
             _compare_one(net, image[None], theirs, worst, read)
             compared = image if image.any() else compared
     if overflows and compared is None:
+        if any(overflows in n.holds for n in net.nodes if isinstance(n.primitive, AlongAxis)):
+            raise _saturated(overflows)
         raise InputError(
             f"model '{model.name}' overflows {net.dtype.name} in layer '{overflows}' at every "
             "image tried; expected finite values. Check its weights, or build it in float64."
@@ -211,6 +213,8 @@ def _compare_one(
             ratio = _largest_ratio(error, (2 * n + THEIRS) * unit_roundoff(dtype) * A, dtype)
             worst[name] = max(worst.get(name, 0.0), ratio)
             if not ratio <= 1:
+                if rough[number] and np.abs(ours).max() > dtype.max:
+                    raise _saturated(name)
                 raise _difference(net, name, error)
         if any(not any(given is end for given in held) for end in ends.get(number, ())):
             raise _another(net, f"what node '{node.name}' gives is not among its outputs")
@@ -255,6 +259,13 @@ def _largest_ratio(error: tf.Tensor, limit: tf.Tensor, dtype: tf.DType) -> float
 
 def _another(net: EquivalentNet, found: str) -> InputError:
     return InputError(f"expected the model that '{net.name}' was made from, but {found}.")
+
+
+def _saturated(name: str) -> InputError:
+    return InputError(
+        f"layer '{name}' interpolates in float32, whatever the model's precision, and what it "
+        "reads overflows that. Expected smaller weights or images."
+    )
 
 
 def _difference(net: EquivalentNet, name: str, error: tf.Tensor) -> AdjointError:

@@ -955,3 +955,14 @@ def test_interpolation_of_values_that_underflow_float32_is_accepted():
     model = sequence(first, resize, L.Dense(1, dtype="float64"), shape=(2, 2, 1), dtype="float64")
     with pytest.warns(UserWarning, match="read zeros only"):
         assert len(al.equivalent(model).layers) == 2
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_interpolation_of_values_that_overflow_float32_is_refused(size):
+    """Keras makes the largest float32 of them where no pixel moves: that was called a bug."""
+    first = L.Dense(2, name="first", dtype="float64")
+    resize = L.Resizing(size, size, dtype="float64")
+    model = sequence(first, resize, L.Dense(1, dtype="float64"), shape=(2, 2, 1), dtype="float64")
+    first.bias.assign([1e60, 1e60])
+    with pytest.raises(al.InputError, match=r"interpolates in float32.*overflows"):
+        al.equivalent(model)

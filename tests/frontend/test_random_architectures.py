@@ -558,7 +558,8 @@ class Reference:
     def compute(self, operation, name: str, args, kwargs):
         if isinstance(operation, KERNELS):
             return self.kernel_layer(operation, name, *args)
-        if getattr(operation, "interpolation", "") == "bilinear":
+        resizes = isinstance(operation, (L.Resizing, L.UpSampling2D))  # and augments nothing
+        if resizes and operation.interpolation == "bilinear":
             self.rounds = True
             return interpolate(operation, *args)
         if isinstance(operation, L.TimeDistributed):

@@ -566,7 +566,7 @@ class Activation(Primitive):
         """The pattern for one pull in the same graph, of as many rows: of a ReLU, h itself."""
         if not constants and self.slopes.shape == (2,):
             leak, slope = np.asarray(self.slopes)
-            if slope == 1:
+            if slope == 1 and np.float32(leak) == leak:  # TensorFlow keeps leaks in float32
                 return Kink(h, float(leak))
         return self.freeze(h, *constants)
 

@@ -83,6 +83,16 @@ def test_one_pattern_serves_many_rows(name):
         np.testing.assert_allclose(found, tf.concat(parts, 0), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("leak", [0.0, 0.1, 0.25, float(np.float32(0.1)), -1.0, 2.0])
+def test_a_pattern_for_one_pull_has_the_slopes_of_the_pattern(leak):
+    """To the bit: of 0.1, TensorFlow's own gradient would keep the eight digits of float32."""
+    kink = p.Activation(tf.nn.relu, np.array([leak, 1.0]))
+    h = tf.constant([[-2.0, -1e-300, -0.0, 0.0, 1e-300, 2.0]], tf.float64)
+    g = tf.constant(normal(*h.shape))
+    (once,), (whole,) = (kink.pull(pattern, g) for pattern in (kink.freeze_once(h), kink.freeze(h)))
+    assert np.array_equal(once, whole)
+
+
 @cases
 def test_the_absolute_primitive_bounds_the_primitive(name):
     """|J dx| <= |J| |dx| entry by entry, with equality for a one-hot direction."""
